@@ -1,0 +1,94 @@
+import type { ErrorCode } from '../../base/errors.js';
+import type { GuardName } from '../../handoff/guards.js';
+
+/** What the embedded engine offers; `cli/` hands the real one to the adapter, so that `upstream/` imports no engine. */
+export interface EnginePort {
+  describe(): EngineDescription;
+  submit(request: EngineRequest, sink: EngineSink): EngineRun;
+  /** Pages and counters now. */
+  stats(): EngineStats;
+  close(): Promise<void>;
+}
+
+export interface EngineDescription {
+  readonly model: string;
+  readonly version: string;
+  readonly context: number;
+  /** Tokens. */
+  readonly prefillPool: number;
+  readonly decodePool: number;
+  readonly pageTokens: number;
+  readonly runningMax: number;
+}
+
+export interface EngineRequest {
+  /** Owner in the ledgers: 1 and up. */
+  readonly tenant: number;
+  readonly salt: string;
+  /** Token ids. */
+  readonly prompt: Int32Array;
+  readonly maxTokens: number;
+  /** 0: greedy. */
+  readonly temperature: number;
+  readonly seed: number;
+  /** The bootstrap room that joins the two legs; null: the engine draws one. */
+  readonly room: bigint | null;
+  /** A transfer handle that the caller holds; honoured only by a fault, refused by the guard `lease`. */
+  readonly handle: string | null;
+}
+
+/** Exactly one `end`, then exactly one `released`. */
+export interface EngineSink {
+  started(): void;
+  token(id: number): void;
+  end(end: EngineEnd): void;
+  released(): void;
+}
+
+export interface EngineEnd {
+  readonly outcome: 'finished' | 'refused' | 'failed' | 'aborted';
+  readonly finishReason: 'stop' | 'length' | null;
+  /** Decode's own count of the prompt. */
+  readonly promptTokens: number;
+  /** Prefill's own count of the prompt. */
+  readonly prefillTokens: number;
+  readonly completionTokens: number;
+  readonly error: { readonly code: ErrorCode; readonly message: string; readonly detail: string } | null;
+  readonly guard: GuardName | null;
+  /** The transfer handle of the finished request, as engines return it to whoever may call prefill. */
+  readonly handle: string;
+}
+
+export interface EngineRun {
+  abort(): void;
+  acknowledge(tokens: number): void;
+}
+
+export interface PageCounts {
+  readonly free: number;
+  readonly leased: number;
+  readonly draining: number;
+  readonly sealed: number;
+  readonly total: number;
+}
+
+export interface EngineStats {
+  readonly prefillPages: PageCounts;
+  readonly decodePages: PageCounts;
+  readonly running: number;
+  /** Pages whose checksum was compared at commit. */
+  readonly pagesVerified: number;
+  /** Tags compared by the read guard. */
+  readonly tagsChecked: number;
+  /** Landings refused because their registration was revoked. */
+  readonly landingsRefused: number;
+  readonly guardHits: Readonly<Record<GuardName, number>>;
+  readonly findings: readonly EngineFinding[];
+}
+
+/** What the engine noticed: numbers and names, never text. */
+export interface EngineFinding {
+  readonly guard: GuardName;
+  readonly words: string;
+  readonly atMs: number;
+}

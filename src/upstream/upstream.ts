@@ -1,0 +1,106 @@
+import type { ErrorCode } from '../base/errors.js';
+import type { GuardName } from '../handoff/guards.js';
+
+/**
+ * One engine (or pair of engines) as the gateway sees it. One contract, one set of cases (`test/cases/upstream.ts`), many
+ * implementations. Nothing here names a tenant's key, a room or a URL.
+ */
+export interface Upstream {
+  describe(): UpstreamDescription;
+  /** What every node said of its size, and where. Unknown is `null`, never a guess. */
+  capacity(): Capacity;
+  /** Exact count of the rendered prompt's tokens, template included. */
+  countTokens(prompt: Prompt): number;
+  /** Sends one admitted request. Throws nothing: every failure is an `end` event. */
+  start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun;
+  /** One token through the whole path; resolves with what went wrong, or null. */
+  selfTest(signal: AbortSignal): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+export interface UpstreamDescription {
+  readonly kind: string;
+  readonly models: readonly string[];
+  /** Requests that the upstream runs at once; more wait at the gateway. */
+  readonly runningMax: number;
+}
+
+export type NodeRole = 'prefill' | 'decode' | 'single' | 'router' | 'unknown';
+
+export interface NodeCapacity {
+  readonly node: string;
+  readonly role: NodeRole;
+  /** Tokens; null: not known. */
+  readonly advertised: number | null;
+  readonly pool: number | null;
+  readonly acceptLimit: number | null;
+  readonly source: string;
+  readonly atMs: number;
+}
+
+export interface Capacity {
+  readonly nodes: readonly NodeCapacity[];
+  /** The configured context; nothing changes it. */
+  readonly context: number | null;
+  readonly prefillPool: number | null;
+  readonly decodePool: number | null;
+  readonly pageTokens: number;
+}
+
+export type Prompt =
+  | { readonly kind: 'chat'; readonly messages: readonly { readonly role: string; readonly content: string }[] }
+  | { readonly kind: 'text'; readonly text: string };
+
+export interface UpstreamRequest {
+  readonly prompt: Prompt;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly seed: number;
+  /** The owner in the page ledgers: 1 and up, one per tenant. */
+  readonly tenant: number;
+  /** HMAC(secret, tenant), fixed-length hex; empty with the guard `salt` off. */
+  readonly salt: string;
+  /** Fields of the body that only an engine may set, verbatim; empty unless the guard `policy` is off. */
+  readonly engineFields: Readonly<Record<string, unknown>>;
+}
+
+/** Exactly one `end`, then exactly one `released`, when the upstream holds nothing of the request any more. */
+export interface UpstreamSink {
+  /** Prefill is done and decode has verified it: the first token follows. */
+  started(): void;
+  /** Text as it comes; whole characters only. */
+  text(piece: string, tokens: number): void;
+  end(end: UpstreamEnd): void;
+  released(): void;
+}
+
+export type FinishReason = 'stop' | 'length';
+
+export type UpstreamEnd =
+  | { readonly kind: 'finished'; readonly finishReason: FinishReason; readonly usage: UpstreamUsage }
+  | { readonly kind: 'aborted' }
+  | {
+      readonly kind: 'failed';
+      readonly code: ErrorCode;
+      /** For the tenant: holds no prompt, room, page or node. */
+      readonly message: string;
+      /** For the operators. */
+      readonly detail: string;
+      /** The guard that stopped it, where one did. */
+      readonly guard: GuardName | null;
+    };
+
+export interface UpstreamUsage {
+  /** Decode's count. */
+  readonly promptTokens: number;
+  /** Prefill's own count; null where the upstream has no prefill to ask. */
+  readonly prefillTokens: number | null;
+  readonly completionTokens: number;
+}
+
+export interface UpstreamRun {
+  /** Ends the request; `end` follows (kind `aborted` unless it was over already), then `released`. */
+  abort(): void;
+  /** How many tokens of output the reader has taken; the upstream stops ahead of it by a bounded number. */
+  acknowledge(tokens: number): void;
+}
