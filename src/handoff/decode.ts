@@ -1,0 +1,474 @@
+/**
+ * Decode's machine: one slot a request. It leases pages, lets prefill write into them, and decodes only what it has verified.
+ * Its pages come back by one of three proofs that nothing can still land in them: prefill completed or refused, prefill said
+ * `drained`, or prefill's incarnation is fenced. A timeout raises an alarm and proves nothing.
+ */
+import { FAULT, GUARD, deviates, guarded, guardHit } from './rules.js';
+import { DH, DS, listAt, PageState, PG, pageAt, slotAt, type View } from './layout.js';
+import { drainPages, dropPrefix, evictPage, freeCount, freePage, sealPage, takePage } from './ledger.js';
+import { E, EffectKind, EventKind, emit, type Out, Result } from './messages.js';
+import { takePrefix } from './prefill.js';
+
+export const DecodePhase = {
+  idle: 0,
+  waiting: 1,
+  leased: 2,
+  verifying: 3,
+  decoding: 4,
+  /** Between the first look at the tags of a step and the second. */
+  reading: 5,
+  draining: 6,
+} as const;
+export const DECODE_EVENTS = [
+  'start',
+  'abort',
+  'complete',
+  'reject',
+  'drained',
+  'hit',
+  'admit',
+  'attach',
+  'verified',
+  'readBegin',
+  'readEnd',
+  'finish',
+  'evict',
+  'prefillDown',
+  'timer',
+  'timeout',
+] as const;
+
+/** Verdicts of the runner on what it compared, as bits in `code`. */
+export const Verdict = { own: 0, badTag: 1, badChecksum: 2 } as const;
+
+/** Takes one event, changes the record in place, writes effects. Unknown and stale events change nothing. */
+export function stepDecode(view: View, event: Int32Array, out: Out): void {
+  const slot = event[E.slot];
+  switch (event[E.kind]) {
+    case EventKind.start:
+      return onStart(view, slot, event, out);
+    case EventKind.abort:
+      return onAbort(view, slot, event, out);
+    case EventKind.complete:
+      return onComplete(view, slotFor(view, event), event, out);
+    case EventKind.reject:
+      return onReject(view, slotFor(view, event), out);
+    case EventKind.drained:
+      return onDrained(view, slotFor(view, event), out);
+    case EventKind.hit:
+      return onHit(view, slot, event);
+    case EventKind.admit:
+      return onAdmit(view, slot, event, out);
+    case EventKind.attach:
+      return onAttach(view, slot, event, out);
+    case EventKind.verified:
+      return onVerified(view, slot, event, out);
+    case EventKind.readBegin:
+      return onRead(view, slot, event, DecodePhase.decoding, DecodePhase.reading, out);
+    case EventKind.readEnd:
+      return onRead(view, slot, event, DecodePhase.reading, DecodePhase.decoding, out);
+    case EventKind.finish:
+      return onFinish(view, slot, event, out);
+    case EventKind.evict:
+      evictPage(view, event[E.pages]);
+      return;
+    case EventKind.prefillDown:
+      return onPrefillDown(view, event[E.from], out);
+    case EventKind.timer:
+      return onTimer(view, slot, out);
+    case EventKind.timeout:
+      return onTimeout(view, slot, event, out);
+  }
+}
+
+function phaseOf(view: View, slot: number): number {
+  return view.cells[slotAt(view, slot) + DS.phase];
+}
+
+function enter(view: View, slot: number, phase: number): void {
+  view.cells[slotAt(view, slot) + DS.phase] = phase;
+}
+
+function isForMe(view: View, event: Int32Array): boolean {
+  return event[E.to] === view.cells[view.at + DH.incarnation];
+}
+
+function onStart(view: View, slot: number, event: Int32Array, out: Out): void {
+  if (!isForMe(view, event)) return;
+  const at = slotAt(view, slot);
+  const known = view.cells[at + DS.attempt];
+  if (event[E.attempt] < known) return;
+  const isIdle = view.cells[at + DS.phase] === DecodePhase.idle;
+  const again = isIdle && deviates(view, FAULT['retry-keeps-attempt'], GUARD.lease);
+  if (event[E.attempt] === known && !again) return repeat(view, slot, out);
+  if (!isIdle) return;
+  const { cells } = view;
+  cells.fill(0, at, at + view.shape.slotWidth);
+  cells[at + DS.attempt] = event[E.attempt];
+  cells[at + DS.tenant] = event[E.tenant];
+  cells[at + DS.salt] = event[E.salt];
+  cells[at + DS.room] = event[E.room];
+  cells[at + DS.tokens] = event[E.tokens];
+  cells[at + DS.promptPages] = event[E.promptPages];
+  cells[at + DS.pages] = event[E.pages];
+  enter(view, slot, DecodePhase.waiting);
+  if (event[E.pages] > view.shape.pages || event[E.pages] > view.shape.pagesPerSlot) {
+    if (guarded(view, GUARD.rejection)) guardHit(out, GUARD.rejection, slot);
+    close(view, slot, Result.refused, out);
+  }
+}
+
+/** The gateway asks again: the last word that it may have missed. */
+function repeat(view: View, slot: number, out: Out): void {
+  switch (phaseOf(view, slot)) {
+    case DecodePhase.idle:
+      return sendClosed(view, slot, out);
+    case DecodePhase.decoding:
+    case DecodePhase.reading:
+      return sendStarted(view, slot, out);
+    case DecodePhase.draining:
+      return sendFailing(view, slot, out);
+  }
+}
+
+function onHit(view: View, slot: number, event: Int32Array): void {
+  const at = slotAt(view, slot);
+  if (event[E.attempt] !== view.cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
+  takePrefix(view, listAt(view, slot, 0), at + DS.prefix, at + DS.tenant, at + DS.salt, event);
+  view.cells[at + DS.held] = view.cells[at + DS.prefix];
+}
+
+/** With free pages for the prompt and all of the output, and only then, the slot gets its lease. */
+function onAdmit(view: View, slot: number, event: Int32Array, out: Out): void {
+  const { cells } = view;
+  const at = slotAt(view, slot);
+  if (event[E.attempt] !== cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
+  const prefix = cells[at + DS.prefix];
+  const wanted = cells[at + DS.pages];
+  if (freeCount(view) < wanted - prefix) return;
+  const list = listAt(view, slot, 0);
+  for (let place = prefix; place < wanted; place++) cells[list + place] = takePage(view, slot);
+  cells[at + DS.held] = wanted;
+  cells[at + DS.peer] = cells[view.at + DH.prefillIncarnation];
+  enter(view, slot, DecodePhase.leased);
+  sendLease(view, slot, out);
+}
+
+/** A handle names pages (page, epoch). Only the fault honours it: a lease alone authorises, and a handle is none. */
+function onAttach(view: View, slot: number, event: Int32Array, out: Out): void {
+  const { cells } = view;
+  const at = slotAt(view, slot);
+  if (event[E.attempt] !== cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
+  if (!deviates(view, FAULT['stale-handle'], GUARD.lease)) {
+    guardHit(out, GUARD.lease, slot);
+    return close(view, slot, Result.badLease, out);
+  }
+  const list = listAt(view, slot, 0);
+  const count = Math.min(event[E.count], view.shape.pagesPerSlot);
+  for (let place = 0; place < count; place++) cells[list + place] = event[E.list + 2 * place];
+  cells[at + DS.attached] = 1;
+  cells[at + DS.held] = count;
+  cells[at + DS.completed] = cells[at + DS.tokens];
+  cells[at + DS.peer] = cells[view.at + DH.prefillIncarnation];
+  commit(view, slot, out);
+}
+
+/**
+ * Whose slot a message of prefill is about; -1: nobody's. A message speaks for a slot only under its attempt, its room and the
+ * incarnation that the lease was given to.
+ */
+function slotFor(view: View, event: Int32Array): number {
+  if (!isForMe(view, event)) return -1;
+  const slot = event[E.slot];
+  if (deviates(view, FAULT['room-collision'], GUARD.lease)) return firstInRoom(view, event[E.room]);
+  if (!guarded(view, GUARD.lease)) return slot;
+  const at = slotAt(view, slot);
+  const { cells } = view;
+  if (event[E.attempt] !== cells[at + DS.attempt]) return -1;
+  if (cells[at + DS.phase] !== DecodePhase.idle && cells[at + DS.phase] !== DecodePhase.waiting) {
+    if (event[E.from] !== cells[at + DS.peer]) return -1;
+    if (event[E.room] !== cells[at + DS.room] && event[E.kind] === EventKind.complete) {
+      return -1;
+    }
+  }
+  return slot;
+}
+
+/** The fault: the first slot in transfer that has the room, whoever it belongs to. */
+function firstInRoom(view: View, room: number): number {
+  for (let slot = 0; slot < view.shape.slots; slot++) {
+    const at = slotAt(view, slot);
+    const phase = view.cells[at + DS.phase];
+    if ((phase === DecodePhase.leased || phase === DecodePhase.draining) && view.cells[at + DS.room] === room)
+      return slot;
+  }
+  return -1;
+}
+
+/** Prefill's writes have all landed; `tokens` is what it says it wrote. */
+function onComplete(view: View, slot: number, event: Int32Array, out: Out): void {
+  if (slot < 0) return;
+  const at = slotAt(view, slot);
+  const phase = phaseOf(view, slot);
+  if (phase === DecodePhase.decoding || phase === DecodePhase.reading)
+    return sendPrefill(view, slot, EventKind.committed, out);
+  if (phase === DecodePhase.idle) {
+    view.cells[at + DS.peer] = event[E.from];
+    const word = view.cells[at + DS.result] === Result.finished ? EventKind.committed : EventKind.drain;
+    return sendPrefill(view, slot, word, out);
+  }
+  if (phase !== DecodePhase.leased) return;
+  view.cells[at + DS.completed] = event[E.tokens];
+  if (event[E.tokens] !== view.cells[at + DS.tokens] && guarded(view, GUARD.count)) {
+    guardHit(out, GUARD.count, slot);
+    return drop(view, slot, Result.badCount, out);
+  }
+  enter(view, slot, DecodePhase.verifying);
+  emit(out, EffectKind.verify, 0, slot);
+}
+
+/** The runner has compared tags and checksums of the prompt's pages. */
+function onVerified(view: View, slot: number, event: Int32Array, out: Out): void {
+  if (event[E.attempt] !== view.cells[slotAt(view, slot) + DS.attempt]) return;
+  if (phaseOf(view, slot) !== DecodePhase.verifying) return;
+  if ((event[E.code] & Verdict.badTag) !== 0 && guarded(view, GUARD.tag)) {
+    guardHit(out, GUARD.tag, slot);
+    return drop(view, slot, Result.badTag, out);
+  }
+  if ((event[E.code] & Verdict.badChecksum) !== 0 && guarded(view, GUARD.checksum)) {
+    guardHit(out, GUARD.checksum, slot);
+    return drop(view, slot, Result.badChecksum, out);
+  }
+  sendPrefill(view, slot, EventKind.committed, out);
+  commit(view, slot, out);
+}
+
+function commit(view: View, slot: number, out: Out): void {
+  enter(view, slot, DecodePhase.decoding);
+  emit(out, EffectKind.startDecode, 0, slot);
+  sendStarted(view, slot, out);
+}
+
+/** One look at the tags of the pages that a step reads: before it reads (`readBegin`), and before its token leaves (`readEnd`). */
+function onRead(view: View, slot: number, event: Int32Array, from: number, to: number, out: Out): void {
+  if (event[E.attempt] !== view.cells[slotAt(view, slot) + DS.attempt] || phaseOf(view, slot) !== from) return;
+  if (event[E.code] !== Verdict.own && guarded(view, GUARD.tag)) {
+    guardHit(out, GUARD.tag, slot);
+    release(view, slot, null, out);
+    return close(view, slot, Result.badTag, out);
+  }
+  enter(view, slot, to);
+}
+
+/** The last token has left. Places that `event` lists as (place, hash) are sealed, the rest go back. */
+function onFinish(view: View, slot: number, event: Int32Array, out: Out): void {
+  if (event[E.attempt] !== view.cells[slotAt(view, slot) + DS.attempt]) return;
+  if (phaseOf(view, slot) !== DecodePhase.decoding) return;
+  release(view, slot, event, out);
+  close(view, slot, Result.finished, out);
+}
+
+function onAbort(view: View, slot: number, event: Int32Array, out: Out): void {
+  if (!isForMe(view, event)) return;
+  const at = slotAt(view, slot);
+  const known = view.cells[at + DS.attempt];
+  if (event[E.attempt] < known) return;
+  const phase = phaseOf(view, slot);
+  if (event[E.attempt] > known) {
+    if (phase !== DecodePhase.idle) return;
+    // Never seen: closed for good, so that a start that still comes finds it so.
+    view.cells.fill(0, at, at + view.shape.slotWidth);
+    view.cells[at + DS.attempt] = event[E.attempt];
+    view.cells[at + DS.result] = Result.aborted;
+  }
+  switch (phase) {
+    case DecodePhase.idle:
+      return sendClosed(view, slot, out);
+    case DecodePhase.draining:
+      return;
+    case DecodePhase.leased:
+    case DecodePhase.verifying:
+      return drop(view, slot, Result.aborted, out);
+    default:
+      release(view, slot, null, out);
+      return close(view, slot, Result.aborted, out);
+  }
+}
+
+/** Ends a transfer. The pages wait for the proof that nothing can still land in them. */
+function drop(view: View, slot: number, result: number, out: Out): void {
+  const at = slotAt(view, slot);
+  view.cells[at + DS.result] = result;
+  if (deviates(view, FAULT['reuse-before-drain'], GUARD.drain)) {
+    release(view, slot, null, out);
+    return close(view, slot, result, out);
+  }
+  enter(view, slot, DecodePhase.draining);
+  const list = listAt(view, slot, 0);
+  drainPages(view, list, view.cells[at + DS.prefix], view.cells[at + DS.held]);
+  if (result !== Result.aborted) sendFailing(view, slot, out);
+  sendPrefill(view, slot, EventKind.drain, out);
+}
+
+/** Prefill refused: nothing was posted and nothing will be. */
+function onReject(view: View, slot: number, out: Out): void {
+  if (slot < 0) return;
+  const phase = phaseOf(view, slot);
+  if (phase === DecodePhase.waiting || phase === DecodePhase.leased || phase === DecodePhase.draining) {
+    release(view, slot, null, out);
+    close(view, slot, Result.refused, out);
+  }
+}
+
+/** Nothing that prefill posted for this attempt can still land, and it posts no more. */
+function onDrained(view: View, slot: number, out: Out): void {
+  if (slot < 0) return;
+  const phase = phaseOf(view, slot);
+  if (phase !== DecodePhase.leased && phase !== DecodePhase.verifying && phase !== DecodePhase.draining) return;
+  const result = view.cells[slotAt(view, slot) + DS.result];
+  release(view, slot, null, out);
+  close(view, slot, phase === DecodePhase.draining ? result : Result.abandoned, out);
+}
+
+/** Prefill lives again: its old incarnation is fenced first, and then, and only then, what it could write to goes back. */
+function onPrefillDown(view: View, incarnation: number, out: Out): void {
+  const { cells } = view;
+  const old = cells[view.at + DH.prefillIncarnation];
+  if (incarnation <= old) return;
+  cells[view.at + DH.prefillIncarnation] = incarnation;
+  if (!deviates(view, FAULT['unfenced-restart'], GUARD.fence)) {
+    out.cells[emit(out, EffectKind.revoke, 0, 0) + E.from] = old;
+  }
+  out.cells[emit(out, EffectKind.register, 0, 0) + E.from] = incarnation;
+  for (let slot = 0; slot < view.shape.slots; slot++) {
+    const phase = phaseOf(view, slot);
+    if (phase !== DecodePhase.leased && phase !== DecodePhase.verifying && phase !== DecodePhase.draining) continue;
+    const result = phase === DecodePhase.draining ? cells[slotAt(view, slot) + DS.result] : Result.peerDown;
+    release(view, slot, null, out);
+    close(view, slot, result, out);
+  }
+}
+
+function onTimer(view: View, slot: number, out: Out): void {
+  const phase = phaseOf(view, slot);
+  if (phase === DecodePhase.leased) sendLease(view, slot, out);
+  else if (phase === DecodePhase.draining) sendPrefill(view, slot, EventKind.drain, out);
+}
+
+/** A drain takes long. That is news for the operators; it is no proof of anything. */
+function onTimeout(view: View, slot: number, event: Int32Array, out: Out): void {
+  if (phaseOf(view, slot) !== DecodePhase.draining) return;
+  if (event[E.attempt] !== view.cells[slotAt(view, slot) + DS.attempt]) return;
+  if (deviates(view, FAULT['timeout-authorises-reuse'], GUARD.drain)) {
+    const result = view.cells[slotAt(view, slot) + DS.result];
+    release(view, slot, null, out);
+    return close(view, slot, result, out);
+  }
+  out.cells[emit(out, EffectKind.alarm, 0, slot) + E.attempt] = event[E.attempt];
+}
+
+/** Gives the slot's pages back, under new epochs; prefix pages lose a reader; listed places are sealed for the tenant. */
+function release(view: View, slot: number, event: Int32Array | null, out: Out): void {
+  const { cells } = view;
+  const at = slotAt(view, slot);
+  const list = listAt(view, slot, 0);
+  const held = cells[at + DS.held];
+  const prefix = cells[at + DS.prefix];
+  if (cells[at + DS.attached] === 1) {
+    cells.fill(0, list, list + held);
+  } else {
+    if (event !== null && view.shape.prefixes) sealListed(view, slot, list, prefix, held, event, out);
+    for (let place = held - 1; place >= prefix; place--) {
+      const page = cells[list + place];
+      if (cells[pageAt(view, page) + PG.state] !== PageState.sealed) freePage(view, page);
+      cells[list + place] = 0;
+    }
+    dropPrefix(view, list, prefix);
+  }
+  cells[at + DS.held] = 0;
+  cells[at + DS.prefix] = 0;
+  cells[at + DS.attached] = 0;
+  if (held > 0) emit(out, EffectKind.pagesFreed, 0, slot);
+}
+
+function sealListed(
+  view: View,
+  slot: number,
+  list: number,
+  prefix: number,
+  held: number,
+  event: Int32Array,
+  out: Out,
+): void {
+  const at = slotAt(view, slot);
+  for (let i = 0; i < event[E.count]; i++) {
+    const place = event[E.list + 2 * i];
+    if (place < prefix || place >= held) continue;
+    const page = view.cells[list + place];
+    const hash = event[E.list + 2 * i + 1];
+    sealPage(view, page, view.cells[at + DS.tenant], view.cells[at + DS.salt], hash);
+    const effect = emit(out, EffectKind.seal, 0, slot);
+    out.cells[effect + E.pages] = page;
+    out.cells[effect + E.code] = hash;
+  }
+}
+
+function close(view: View, slot: number, result: number, out: Out): void {
+  view.cells[slotAt(view, slot) + DS.result] = result;
+  enter(view, slot, DecodePhase.idle);
+  sendClosed(view, slot, out);
+}
+
+function sendLease(view: View, slot: number, out: Out): void {
+  const at = slotAt(view, slot);
+  sendPrefill(view, slot, EventKind.lease, out);
+  const message = (out.length - 1) * (E.list + 1) + 1;
+  out.cells[message + E.tokens] = view.cells[at + DS.tokens];
+  out.cells[message + E.promptPages] = view.cells[at + DS.promptPages];
+  out.cells[message + E.pages] = view.cells[at + DS.pages];
+  out.cells[message + E.tenant] = view.cells[at + DS.tenant];
+  out.cells[message + E.salt] = view.cells[at + DS.salt];
+  // The runner appends the (page, epoch) pairs of the prompt's places: `leaseList`.
+  out.cells[message + E.count] = view.cells[at + DS.promptPages];
+}
+
+/** Writes the (page, epoch) pairs of a slot's prompt places behind a lease message; what the runner sends. */
+export function leaseList(view: View, slot: number, message: Int32Array, at: number): void {
+  const list = listAt(view, slot, 0);
+  const count = view.cells[slotAt(view, slot) + DS.promptPages];
+  for (let place = 0; place < count; place++) {
+    const page = view.cells[list + place];
+    message[at + 2 * place] = page;
+    message[at + 2 * place + 1] = view.cells[pageAt(view, page) + PG.epoch];
+  }
+}
+
+function sendPrefill(view: View, slot: number, kind: number, out: Out): void {
+  const at = slotAt(view, slot);
+  const message = emit(out, EffectKind.sendPrefill, kind, slot);
+  out.cells[message + E.attempt] = view.cells[at + DS.attempt];
+  out.cells[message + E.from] = view.cells[view.at + DH.incarnation];
+  out.cells[message + E.to] = view.cells[at + DS.peer];
+  out.cells[message + E.room] = view.cells[at + DS.room];
+}
+
+function sendGateway(view: View, slot: number, kind: number, code: number, out: Out): void {
+  const at = slotAt(view, slot);
+  const message = emit(out, EffectKind.sendGateway, kind, slot);
+  out.cells[message + E.attempt] = view.cells[at + DS.attempt];
+  out.cells[message + E.from] = view.cells[view.at + DH.incarnation];
+  out.cells[message + E.tokens] = view.cells[at + DS.tokens];
+  out.cells[message + E.code] = code;
+}
+
+function sendStarted(view: View, slot: number, out: Out): void {
+  sendGateway(view, slot, EventKind.started, view.cells[slotAt(view, slot) + DS.completed], out);
+}
+
+function sendFailing(view: View, slot: number, out: Out): void {
+  sendGateway(view, slot, EventKind.failing, view.cells[slotAt(view, slot) + DS.result], out);
+}
+
+function sendClosed(view: View, slot: number, out: Out): void {
+  sendGateway(view, slot, EventKind.decodeClosed, view.cells[slotAt(view, slot) + DS.result], out);
+}
