@@ -37,9 +37,9 @@ export interface LeaseIdentity {
  * the payload, then the header. If the step read a single byte of a foreign write, that write's mark was there before the
  * byte, so the second check finds the mark or the foreign tag. The second check therefore closes the window that any first
  * check leaves open. What they do not guarantee: a write that lands after the second check is the next step's to find; a
- * write that only looks like the request's own (same lease, attempt, epoch, place) is the checksum's; and a writer that does
- * not mark (a torn landing is one) is seen only once its header is there. So the guard is the last line, behind draining and
- * the fence, which keep such writes from happening.
+ * write that only looks like the request's own (same lease, attempt, epoch, place) is the checksum's; a writer that does not
+ * mark (a torn landing is one), or whose mark decode wrote over by tagging the page meanwhile, is seen only once its header is
+ * there. So the guard is the last line, behind draining and the fence, which keep such writes from happening.
  *
  * On memory order: an atomic read-modify-write opens each check and the magic of each header is loaded atomically, so neither
  * V8 nor the processor (x86-64, ARMv8) may let an earlier read of a payload drift behind the loads of the header.

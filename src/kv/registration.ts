@@ -106,7 +106,7 @@ export class RegistrationTable {
 
   /**
    * For a peer whose thread has ended: revokes, and forgets copies that it began and never finished. The caller must have seen
-   * the thread's exit; a thread that only seems dead may still be copying.
+   * the thread's exit; a thread that only seems dead may still be copying. No other thread may hold a handle of this entry.
    */
   revokeEnded(handle: RegistrationHandle): void {
     const at = this.#at(handle);

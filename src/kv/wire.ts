@@ -123,8 +123,9 @@ export class Wire {
 
   /** Lands what is due and not held. Answers how many writes were settled, refused ones included. */
   poll(nowMs: number): number {
-    if (this.#waiting.length === 0) return 0;
     const due = this.#due;
+    assert(due.length === 0, 'a wire is not polled from within onSettled');
+    if (this.#waiting.length === 0) return 0;
     let kept = 0;
     for (const entry of this.#waiting) {
       if (entry.dueMs <= nowMs && !this.#isHeld(entry)) due.push(entry);
