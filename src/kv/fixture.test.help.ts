@@ -8,7 +8,7 @@ import { newSharedMemory, type SharedMemory } from './shared-memory.js';
 import { newPageTag, OWNER_LEASE, type PageTag } from './tag.js';
 import { Wire, type WireOptions } from './wire.js';
 
-/** 16 tokens, 2 layers, 8 floats a row: 4 KiB of payload. */
+/** 16 tokens, 2 layers, 8 floats a row: 2 KiB of payload. */
 export const GEOMETRY: PageGeometry = pageGeometry(16, 2, 8);
 
 export function newPool(pages: number, node: PoolNode = 'decode', geometry: PageGeometry = GEOMETRY): PagePool {
@@ -27,7 +27,16 @@ export function payloadWord(pool: PagePool, page: number, index: number): number
 
 /** Lease 3, attempt 1, decode incarnation 7, epoch 5, place 0, full; and what is given. */
 export function leaseTag(change: Partial<PageTag> = {}): PageTag {
-  const own = { ownerKind: OWNER_LEASE, owner: 3, attempt: 1, incarnation: 7, epoch: 5, place: 0, filled: 16, writer: 2 };
+  const own = {
+    ownerKind: OWNER_LEASE,
+    owner: 3,
+    attempt: 1,
+    incarnation: 7,
+    epoch: 5,
+    place: 0,
+    filled: 16,
+    writer: 2,
+  };
   return { ...newPageTag(), ...own, ...change };
 }
 
@@ -73,7 +82,9 @@ export interface Thread {
   stop(): Promise<void>;
 }
 
-export async function startThread(job: Omit<ThreadJob, 'gate' | 'memory'> & { memory?: SharedMemory }): Promise<Thread> {
+export async function startThread(
+  job: Omit<ThreadJob, 'gate' | 'memory'> & { memory?: SharedMemory },
+): Promise<Thread> {
   const gate = new Int32Array(new SharedArrayBuffer(16));
   const data: ThreadJob = { memory: null, ...job, gate: gate.buffer as SharedArrayBuffer };
   const worker = new Worker(new URL(import.meta.url), { workerData: { kvThreadJob: data } });

@@ -78,7 +78,13 @@ test('another thread reaches the same bytes, and checks them in the posted memor
   const here = new Uint32Array(2);
   new Checksummer(memory).page(pool, 0, here);
   const registrations = new SharedArrayBuffer(64);
-  const thread = await startThread({ kind: 'checksum', target: pool.descriptor(), memory, registrations, handle: 4096 });
+  const thread = await startThread({
+    kind: 'checksum',
+    target: pool.descriptor(),
+    memory,
+    registrations,
+    handle: 4096,
+  });
   const there = await new Promise((resolve) => thread.worker.once('message', resolve));
   await thread.stop();
   assert.deepEqual(there, [...here]);

@@ -121,9 +121,6 @@ test('a tag that no owner or page can have is refused', () => {
 
 test('a tag in words names owner, place and writer', () => {
   const words = tagWords(leaseTag({ writer: WRITER_DECODE, writtenAtStep: 12 }));
-  assert.equal(
-    words,
-    'lease 3, attempt 1, incarnation 7, epoch 5, place 0, 16 tokens, written by decode at step 12',
-  );
+  assert.equal(words, 'lease 3, attempt 1, incarnation 7, epoch 5, place 0, 16 tokens, written by decode at step 12');
   assert.match(tagWords(leaseTag({ ownerKind: OWNER_TENANT })), /^tenant 3, .* prefill incarnation 2 /);
 });
