@@ -59,6 +59,8 @@ for (const streams of [1, 8]) {
   lines.push(`decode ${streams} at 2,000: ${ms.toFixed(3)} ms a step, ${((streams / ms) * 1000).toFixed(0)} tokens/s`);
 }
 const reference = build('reference');
-const ratio = median([1, 2, 3].map(() => time(() => prefill(reference, 200)))) / median([1, 2, 3].map(() => time(() => prefill(wasm, 200))));
+const ratio =
+  median([1, 2, 3].map(() => time(() => prefill(reference, 200)))) /
+  median([1, 2, 3].map(() => time(() => prefill(wasm, 200))));
 lines.push(`reference / wasm, prefill 200: ${ratio.toFixed(0)}`);
 process.stdout.write(`${lines.join('\n')}\n`);

@@ -199,10 +199,15 @@ function previousTokenLayer(tuning: LabTuning): LayerWeights {
   const size = (nats: number): number => Math.sqrt(nats * Math.sqrt(headDim)) * norm;
   const sink = still[CODES * CODE_DIM];
   const sinkSize = size(tuning.previous * pairs - tuning.sinkBehind);
-  for (let i = 0; i < pairs; i++) layer.k[i * hidden + CONSTANT] = size(tuning.previous);
-  // The empty dimensions of codes 3 to 5 are 1 / √CODES each for a sink, and 0 for any other token.
-  const empty = [2, 3, 4];
-  for (const k of empty) layer.k[sink * hidden + k * WIDE + CODE_DIM] = (sinkSize * Math.sqrt(CODES)) / empty.length;
+  // The empty dimensions of codes 3 to 5 are 1 / √CODES each for a sink, and 0 for any other token: a sink has the same product
+  // at every distance, all others turn.
+  const empty = [2, 3, 4].map((k) => k * WIDE + CODE_DIM);
+  for (const column of empty) layer.k[sink * hidden + column] = (sinkSize * Math.sqrt(CODES)) / empty.length;
+  for (let i = 0; i < pairs; i++) {
+    layer.k[i * hidden + CONSTANT] = size(tuning.previous);
+    for (const column of empty)
+      layer.k[i * hidden + column] = (-size(tuning.previous) * Math.sqrt(CODES)) / empty.length;
+  }
   for (let h = 0; h < CODES; h++) {
     const row = h * headDim;
     for (let i = 0; i < pairs; i++) {

@@ -71,14 +71,7 @@ export interface Kernels {
   /** x (count) += y (count). */
   add(x: Address, y: Address, count: number): void;
   /** out (tokens, groups × 4) = x (tokens, columns) × matrix^T; rows of out are `outRowBytes` apart. */
-  matmul(
-    out: Address,
-    x: Address,
-    matrix: PackedMatrix,
-    tokens: number,
-    xRowBytes: number,
-    outRowBytes: number,
-  ): void;
+  matmul(out: Address, x: Address, matrix: PackedMatrix, tokens: number, xRowBytes: number, outRowBytes: number): void;
   /** Turns x (tokens, heads, headDim) in place, pairs (i, i + headDim / 2), by rotation (tokens, cosines then sines). */
   rope(x: Address, rotation: Address, tokens: number, heads: number, headDim: number, rowBytes: number): void;
   /** Writes k and v (tokens, kvDim) of one sequence into its pages from `position` on; pages: u32 page numbers. */

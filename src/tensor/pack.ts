@@ -59,7 +59,15 @@ export function packMatrix(
     for (let column = 0; column < across; column++) {
       if (map[group * across + column] === 0) continue;
       offsetWords[next] = column * BLOCK * 4;
-      copyBlock(floats, next * 16, dense, group * BLOCK, Math.min(rows, group * BLOCK + BLOCK), column * BLOCK, columns);
+      copyBlock(
+        floats,
+        next * 16,
+        dense,
+        group * BLOCK,
+        Math.min(rows, group * BLOCK + BLOCK),
+        column * BLOCK,
+        columns,
+      );
       next++;
     }
   }

@@ -34,17 +34,7 @@ export function createWasmKernels(memory: SharedMemory): Kernels {
     rmsnorm: wasm.rmsnorm,
     add: wasm.add,
     matmul: (out, x, matrix, tokens, xRowBytes, outRowBytes) =>
-      wasm.matmul(
-        out,
-        x,
-        matrix.starts,
-        matrix.offsets,
-        matrix.values,
-        matrix.groups,
-        tokens,
-        xRowBytes,
-        outRowBytes,
-      ),
+      wasm.matmul(out, x, matrix.starts, matrix.offsets, matrix.values, matrix.groups, tokens, xRowBytes, outRowBytes),
     rope: wasm.rope,
     storeKv: (plan, k, v, tokens, position, pages) => wasm.storeKv(plan.at, k, v, tokens, position, pages),
     attention: (plan, out, q, tokens, position, pages) => wasm.attention(plan.at, out, q, tokens, position, pages),

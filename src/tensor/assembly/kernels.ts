@@ -31,14 +31,14 @@ const HEAD_DOT: usize = 12;
 const HEAD_VALUE_COUNT: usize = 16;
 const HEAD_VALUE: usize = 20;
 
-// @ts-ignore: decorator
+// @ts-expect-error: decorator
 @inline
 function word(address: usize): usize {
   return <usize>load<u32>(address);
 }
 
 /** The sums of four accumulators as four lanes, each (0 + 2) + (1 + 3). */
-// @ts-ignore: decorator
+// @ts-expect-error: decorator
 @inline
 function fold(a: v128, b: v128, c: v128, d: v128): v128 {
   const ab = f32x4.add(v128.shuffle<i32>(a, b, 0, 4, 1, 5), v128.shuffle<i32>(a, b, 2, 6, 3, 7));
@@ -46,14 +46,14 @@ function fold(a: v128, b: v128, c: v128, d: v128): v128 {
   return f32x4.add(v128.shuffle<i32>(ab, cd, 0, 1, 4, 5), v128.shuffle<i32>(ab, cd, 2, 3, 6, 7));
 }
 
-// @ts-ignore: decorator
+// @ts-expect-error: decorator
 @inline
 function lanesSum(a: v128): f32 {
   return f32x4.extract_lane(a, 0) + f32x4.extract_lane(a, 2) + (f32x4.extract_lane(a, 1) + f32x4.extract_lane(a, 3));
 }
 
 /** e^x for any x up to 88, about 2 units in the last place; exactly 1 at 0, exactly 0 below EXP_MIN. */
-// @ts-ignore: decorator
+// @ts-expect-error: decorator
 @inline
 function exp4(x: v128): v128 {
   const live = f32x4.ge(x, f32x4.splat(EXP_MIN));
@@ -452,7 +452,7 @@ function gatherTwo(
 }
 
 /** Keys of page `index` that a query at `position` sees. */
-// @ts-ignore: decorator
+// @ts-expect-error: decorator
 @inline
 function visible(position: i32, index: i32, pageTokens: i32): i32 {
   return max(0, min(pageTokens, position - index * pageTokens + 1));
