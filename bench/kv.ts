@@ -12,7 +12,7 @@ import { pageGeometry } from '../src/kv/geometry.js';
 import { PagePool } from '../src/kv/pool.js';
 import { ReadGuard } from '../src/kv/read-guard.js';
 import { RegistrationTable } from '../src/kv/registration.js';
-import { newSharedMemory } from '../src/kv/shared-memory.js';
+import { newSharedMemory } from '../src/base/shared-memory.js';
 import { newPageTag, OWNER_LEASE, writeTag } from '../src/kv/tag.js';
 import { Wire } from '../src/kv/wire.js';
 

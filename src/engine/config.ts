@@ -61,7 +61,10 @@ export function engineConfig(options: EngineOptions = {}): EngineConfig {
   const decodePool = options.decodePool ?? DECODE_POOL_DEFAULT;
   const runningMax = options.runningMax ?? RUNNING_DEFAULT;
   if (!Number.isInteger(pageTokens) || pageTokens < 8 || pageTokens > 256 || (pageTokens & (pageTokens - 1)) !== 0) {
-    throw new CodedError('usage', `Expected \`--page-size\` to be a power of two from 8 to 256, got \`${pageTokens}\`.`);
+    throw new CodedError(
+      'usage',
+      `Expected \`--page-size\` to be a power of two from 8 to 256, got \`${pageTokens}\`.`,
+    );
   }
   whole('--context', context, 2, POOL_TOKENS_MAX);
   whole('--prefill-pool', prefillPool, pageTokens, POOL_TOKENS_MAX);
@@ -83,7 +86,10 @@ export function engineConfig(options: EngineOptions = {}): EngineConfig {
 
 function whole(flag: string, value: number, least: number, most: number): void {
   if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw new CodedError('usage', `Expected \`${flag}\` to be a whole number from ${least} to ${most}, got \`${value}\`.`);
+  throw new CodedError(
+    'usage',
+    `Expected \`${flag}\` to be a whole number from ${least} to ${most}, got \`${value}\`.`,
+  );
 }
 
 function wholePages(flag: string, tokens: number, pageTokens: number): number {

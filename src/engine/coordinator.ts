@@ -73,7 +73,6 @@ export class Coordinator implements EnginePort {
   /** Rooms are 63-bit; the machines compare small integers that stand for them. */
   readonly #rooms = new Map<bigint, { index: number; users: number }>();
   #roomNext = 1;
-  #arriving: Payload | null = null;
   #timer: Timer | null = null;
   #isClosing = false;
   #onIdle: (() => void)[] = [];
@@ -136,7 +135,10 @@ export class Coordinator implements EnginePort {
     const refusal = this.#refusalAtTheDoor(tokens);
     if (refusal !== null) this.#endUnstarted(one, refusal);
     else if (!this.#start(one) && !this.#waiting.push(one)) {
-      this.#endUnstarted(one, failure('no_capacity', 'The engine is full. Try again later.', 'no slot and no place to wait'));
+      this.#endUnstarted(
+        one,
+        failure('no_capacity', 'The engine is full. Try again later.', 'no slot and no place to wait'),
+      );
     }
     return { abort: () => this.#abort(one), acknowledge: (taken) => this.#acknowledge(one, taken) };
   }
@@ -144,7 +146,8 @@ export class Coordinator implements EnginePort {
   #refusalAtTheDoor(tokens: number): EngineEnd | null {
     const { context } = this.#o.config;
     if (this.#isClosing) return failure('shutting_down', 'The server is shutting down.', 'closing');
-    if (tokens === 0) return failure('invalid_request', 'Expected a prompt of at least one token, got none.', 'empty prompt');
+    if (tokens === 0)
+      return failure('invalid_request', 'Expected a prompt of at least one token, got none.', 'empty prompt');
     if (tokens < context) return null;
     const words = `This prompt has ${tokens} tokens; the limit is ${context - 1} tokens, set by the advertised context.`;
     return { ...failure('context_length_exceeded', words, words), outcome: 'refused' };
@@ -206,7 +209,10 @@ export class Coordinator implements EnginePort {
     if (one.isEnded) return;
     if (one.slot < 0) {
       this.#waiting.remove(one);
-      return this.#endUnstarted(one, { ...failure('client_closed_request', 'The request was aborted.', 'aborted'), outcome: 'aborted' });
+      return this.#endUnstarted(one, {
+        ...failure('client_closed_request', 'The request was aborted.', 'aborted'),
+        outcome: 'aborted',
+      });
     }
     this.machine.raise(EventKind.clientGone, one.slot, this.#attempt(one.slot));
   }
@@ -229,7 +235,10 @@ export class Coordinator implements EnginePort {
       case 'guard-hit':
         return this.#onGuardHit(message.slot, message.guard, message.words);
       case 'alarm':
-        return this.#find('drain', `slot ${message.slot} has been draining for longer than ${this.#o.config.drainAlarmMs} ms; its pages stay out of use`);
+        return this.#find(
+          'drain',
+          `slot ${message.slot} has been draining for longer than ${this.#o.config.drainAlarmMs} ms; its pages stay out of use`,
+        );
       case 'protocol':
         return this.#onProtocol(message.event, message.payload);
     }
@@ -278,9 +287,17 @@ export class Coordinator implements EnginePort {
     const one = this.#slots[slot];
     switch (effect) {
       case EffectKind.sendPrefill:
-        return this.#o.ports.toPrefill({ kind: 'protocol', event: messageOf(body), payload: this.#promptFor(body, one) });
+        return this.#o.ports.toPrefill({
+          kind: 'protocol',
+          event: messageOf(body),
+          payload: this.#promptFor(body, one),
+        });
       case EffectKind.sendDecode:
-        return this.#o.ports.toDecode({ kind: 'protocol', event: messageOf(body), payload: this.#outputFor(body, one) });
+        return this.#o.ports.toDecode({
+          kind: 'protocol',
+          event: messageOf(body),
+          payload: this.#outputFor(body, one),
+        });
       case EffectKind.guardHit:
         this.#o.stats.addGuardHit(body[E.code] ?? 0);
         return this.#onGuardHit(slot, effectGuard(body), this.#guardWords(body, slot));
@@ -338,7 +355,8 @@ export class Coordinator implements EnginePort {
   #lengthWords(one: Request): string {
     const tokens = one.request.prompt.length;
     const limit = effectiveLimit(this.#o.config);
-    const words = limit === null ? 'the limit is not known' : `the limit is ${limit.tokens} tokens, set by the ${limit.limitedBy}`;
+    const words =
+      limit === null ? 'the limit is not known' : `the limit is ${limit.tokens} tokens, set by the ${limit.limitedBy}`;
     return `This prompt has ${tokens} tokens; ${words}.`;
   }
 
@@ -428,12 +446,19 @@ function failureOf(result: number, lengthWords: string, detail: string): EngineE
     case Result.noCapacity:
       return failure('no_capacity', 'The engine is full. Try again later.', words);
     case Result.badLease:
-      return { ...failure('verification_failed', 'This request names pages that are not its own.', words), outcome: 'refused' };
+      return {
+        ...failure('verification_failed', 'This request names pages that are not its own.', words),
+        outcome: 'refused',
+      };
     case Result.badCount:
     case Result.badTag:
     case Result.badChecksum:
     case Result.badUsage:
-      return failure('verification_failed', 'The answer could not be verified and was withheld. Send the request again.', words);
+      return failure(
+        'verification_failed',
+        'The answer could not be verified and was withheld. Send the request again.',
+        words,
+      );
     default:
       return failure('engine_failed', 'The engine could not finish this request. Send it again.', words);
   }

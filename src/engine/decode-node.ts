@@ -4,6 +4,7 @@
  */
 import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
+import type { SharedMemory } from '../base/shared-memory.js';
 import { DecodePhase, leaseList, Verdict } from '../handoff/decode.js';
 import { GUARDS } from '../handoff/guards.js';
 import { DS, getSlot, listAt, PG, pageAt, slotAt } from '../handoff/layout.js';
@@ -12,7 +13,7 @@ import { GUARD, guarded } from '../handoff/rules.js';
 import { Checksummer } from '../kv/checksum.js';
 import type { PagePool } from '../kv/pool.js';
 import { type LeaseIdentity, ReadGuard } from '../kv/read-guard.js';
-import { RegistrationTable } from '../kv/registration.js';
+import type { RegistrationTable } from '../kv/registration.js';
 import { newPageTag, OWNER_LEASE, readTag, setFilled, TAG_OWN, WRITER_DECODE, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
@@ -49,6 +50,7 @@ export interface DecodeNodeOptions {
   readonly config: EngineConfig;
   readonly incarnation: number;
   readonly prefillIncarnation: number;
+  readonly memory: SharedMemory;
   readonly pool: PagePool;
   readonly model: Model;
   readonly registrations: RegistrationTable;
@@ -87,7 +89,7 @@ export class DecodeNode {
     this.#completions = Array.from({ length: slots }, () => undefined);
     this.#runs = Array.from({ length: slots }, () => undefined);
     this.#drainingSinceMs = Array.from({ length: slots }, () => 0);
-    this.#checksummer = new Checksummer({ buffer: options.pool.buffer });
+    this.#checksummer = new Checksummer(options.memory);
     this.machine = new Machine(
       'decode',
       { slots, pages: options.pool.pages, pagesPerSlot: pagesPerSlot(config), prefixes: true },

@@ -66,6 +66,7 @@ export class InlineEngine {
       config,
       incarnation: 1,
       prefillIncarnation: 1,
+      memory: decodeMemory,
       pool: decodePool,
       model: modelIn(config, 'decode', decodeMemory),
       registrations,
@@ -87,6 +88,7 @@ export class InlineEngine {
     return new PrefillNode({
       config: this.config,
       incarnation: this.#prefillIncarnation,
+      memory: this.#prefillMemory,
       pool: poolIn(this.config, 'prefill', this.#prefillMemory),
       model: modelIn(this.config, 'prefill', this.#prefillMemory),
       target: this.#target,

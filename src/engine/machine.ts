@@ -2,7 +2,15 @@
 import { stepDecode } from '../handoff/decode.js';
 import { stepGateway } from '../handoff/gateway.js';
 import { firstBroken } from '../handoff/invariants.js';
-import { type Actor, newView, resetView, type Rules, type ShapeOptions, shapeOf, type View } from '../handoff/layout.js';
+import {
+  type Actor,
+  newView,
+  resetView,
+  type Rules,
+  type ShapeOptions,
+  shapeOf,
+  type View,
+} from '../handoff/layout.js';
 import { E, EFFECT_WIDTH, EVENT_FIXED_WIDTH, newOut, type Out } from '../handoff/messages.js';
 import { stepPrefill } from '../handoff/prefill.js';
 import { assert } from '../base/assert.js';

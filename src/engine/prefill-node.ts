@@ -4,6 +4,7 @@
  */
 import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
+import type { SharedMemory } from '../base/shared-memory.js';
 import { GUARDS } from '../handoff/guards.js';
 import { getSlot, listAt, PS, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
@@ -38,6 +39,7 @@ interface Job {
 export interface PrefillNodeOptions {
   readonly config: EngineConfig;
   readonly incarnation: number;
+  readonly memory: SharedMemory;
   readonly pool: PagePool;
   readonly model: Model;
   readonly target: DecodeTarget;
@@ -68,7 +70,7 @@ export class PrefillNode {
     this.#o = options;
     const { config, incarnation, target } = options;
     this.#jobs = Array.from({ length: config.runningMax }, () => undefined);
-    this.#checksummer = new Checksummer({ buffer: options.pool.buffer });
+    this.#checksummer = new Checksummer(options.memory);
     this.machine = new Machine(
       'prefill',
       { slots: config.runningMax, pages: options.pool.pages, pagesPerSlot: pagesPerSlot(config), prefixes: true },
@@ -165,7 +167,7 @@ export class PrefillNode {
     this.#admit();
     const slot = this.#nextComputing();
     if (slot !== undefined) this.#compute(slot);
-    this.#settleWrites(nowMs);
+    this.#settleWrites(this.#o.nowMs());
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
       this.#isDirty = false;
@@ -203,7 +205,8 @@ export class PrefillNode {
   #nextComputing(): number | undefined {
     while (this.#computing.length > 0) {
       const slot = this.#computing.shift() as number;
-      if (this.#phase(slot) === PrefillPhase.computing && this.#jobs[slot]?.attempt === this.#attempt(slot)) return slot;
+      if (this.#phase(slot) === PrefillPhase.computing && this.#jobs[slot]?.attempt === this.#attempt(slot))
+        return slot;
     }
     return undefined;
   }

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { Checksummer } from './checksum.js';
 import { fillPayload, GEOMETRY, leaseTag, newPool } from './fixture.test.help.js';
 import { PagePool } from './pool.js';
-import { newSharedMemory } from './shared-memory.js';
+import { newSharedMemory } from '../base/shared-memory.js';
 import { writeTag } from './tag.js';
 
 const [P1, P2, P3, P4, P5] = [

@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.js';
 import type { PagePool } from './pool.js';
-import { instantiate, type SharedMemory } from './shared-memory.js';
+import { instantiate, type SharedMemory } from '../base/shared-memory.js';
 import { wasmBase64 } from './xxh64.wasm.js';
 
 interface Xxh64Exports {

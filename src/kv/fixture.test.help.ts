@@ -4,7 +4,7 @@ import { Checksummer } from './checksum.js';
 import { type PageGeometry, pageGeometry } from './geometry.js';
 import { PagePool, type PoolDescriptor, type PoolNode } from './pool.js';
 import { type RegistrationHandle, RegistrationTable } from './registration.js';
-import { newSharedMemory, type SharedMemory } from './shared-memory.js';
+import { newSharedMemory, type SharedMemory } from '../base/shared-memory.js';
 import { newPageTag, OWNER_LEASE, type PageTag } from './tag.js';
 import { Wire, type WireOptions } from './wire.js';
 

@@ -6,7 +6,7 @@ import { Checksummer } from './checksum.js';
 import { fillPayload, GEOMETRY, newPool, startThread } from './fixture.test.help.js';
 import { kOffset, PAGE_HEADER_BYTES, vOffset } from './geometry.js';
 import { PagePool } from './pool.js';
-import { newSharedMemory } from './shared-memory.js';
+import { newSharedMemory } from '../base/shared-memory.js';
 
 test('K and V of a layer lie where the geometry says, and a page ends where the next begins', () => {
   const memory = newSharedMemory(4 * GEOMETRY.pageBytes + 64);

@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.js';
 import { kOffset, PAGE_HEADER_BYTES, type PageGeometry, vOffset } from './geometry.js';
-import type { SharedMemory } from './shared-memory.js';
+import type { SharedMemory } from '../base/shared-memory.js';
 
 /** Words of 32 bits in the header of a page. */
 export const PAGE_HEADER_WORDS: number = PAGE_HEADER_BYTES / 4;

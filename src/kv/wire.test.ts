@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { Checksummer } from './checksum.js';
 import { type Ends, fillPayload, GEOMETRY, leaseTag, newEnds, payloadWord } from './fixture.test.help.js';
 import { PagePool } from './pool.js';
-import { newSharedMemory } from './shared-memory.js';
+import { newSharedMemory } from '../base/shared-memory.js';
 import { readTag, setChecksum, writeTag } from './tag.js';
 import { POSTED_WRITES_MAX, type WireOptions } from './wire.js';
 
