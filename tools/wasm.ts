@@ -42,7 +42,12 @@ export async function compile(module: WasmModule): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'cofferdam-wasm-'));
   try {
     const binary = join(folder, 'out.wasm');
-    const { error, stderr } = await asc.main([module.source, ...FLAGS, '--outFile', binary]);
+    const { error, stderr }: { error: Error | null; stderr: { toString(): string } } = await asc.main([
+      module.source,
+      ...FLAGS,
+      '--outFile',
+      binary,
+    ]);
     if (error) throw new Error(`${module.source}: ${error.message}\n${stderr.toString()}`);
     const base64 = readFileSync(binary).toString('base64');
     return `// Made by tools/wasm.ts from ${module.source}; do not edit.\nexport const wasmBase64: string =\n  '${base64}';\n`;
