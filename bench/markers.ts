@@ -17,7 +17,7 @@ const LETTERS = 'etaoinshrdlucmfwypvbgk';
 function prose(): string {
   const words: string[] = [];
   for (let length = 0; length < CHARACTERS; length += words.at(-1)!.length + 1) {
-    words.push(Array.from({ length: prng.between(2, 9) }, () => prng.pick([...LETTERS])).join(''));
+    words.push(Array.from({ length: prng.between(2, 9) }, () => prng.pick(LETTERS.split(''))).join(''));
   }
   return Buffer.from(words.join(' ')).toString('latin1').slice(0, CHARACTERS);
 }

@@ -196,9 +196,10 @@ function agreementLeft(text: string, at: number, marker: string, offset: number)
   return left;
 }
 
+const MARKER_TEXT = new RegExp(`^${MARKER_PREFIX}[${MARKER_ALPHABET}]{${MARKER_CHARACTERS - MARKER_PREFIX.length}}$`);
+
 export function isMarkerText(text: string): boolean {
-  if (text.length !== MARKER_CHARACTERS || !text.startsWith(MARKER_PREFIX)) return false;
-  return [...text.slice(MARKER_PREFIX.length)].every((char) => MARKER_ALPHABET.includes(char));
+  return MARKER_TEXT.test(text);
 }
 
 /** The markers in one stream of text, however it is cut into chunks. Keeps the last 29 characters and nothing else. */

@@ -107,7 +107,7 @@ const hardText = fc
       fc
         .tuple(fc.nat(MARKERS.length - 1), fc.nat(MARKER_CHARACTERS), fc.nat(MARKER_CHARACTERS))
         .map(([at, from, length]) => MARKERS[at]!.text.slice(from, from + length)),
-      fc.string({ unit: fc.constantFrom(...MARKER_ALPHABET, 'K', '-'), maxLength: 6 }),
+      fc.string({ unit: fc.constantFrom(...MARKER_ALPHABET.split(''), 'K', '-'), maxLength: 6 }),
       fc.string({ unit: 'binary', maxLength: 4 }),
     ),
     { maxLength: 12 },
