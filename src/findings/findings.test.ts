@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { ManualClock } from '../base/clock.js';
+import { ManualClock, SystemClock } from '../base/clock.js';
 import { type Finding, isAtLeast, isSeverity, SEVERITIES, sortFindings } from './finding.js';
 import { FindingLog } from './finding-log.js';
 import { renderFindingsJson, renderLogJson } from './render-json.js';
-import { renderFindingsTable, severityCounts } from './render-table.js';
+import { renderFindingsTable, severityCounts, wrap } from './render-table.js';
 
 function finding(over: Partial<Finding> = {}): Finding {
   return {
@@ -151,4 +151,31 @@ test('the table keeps to its width, and a long text is cut visibly', () => {
   });
   for (const line of table.split('\n')) assert.ok(line.length <= 80, `${line.length} columns`);
   assert.match(table, /…/);
+});
+
+test('twenty findings with the longest texts are rendered in less than two seconds', () => {
+  const long = finding({ observed: 'y'.repeat(1000), wanted: '漢'.repeat(1000), change: 'word '.repeat(1000) });
+  const clock = new SystemClock();
+  const startMs = clock.nowMs();
+  renderFindingsTable(Array<Finding>(20).fill(long), { width: 80 });
+  assert.ok(clock.nowMs() - startMs < 2000, `took ${clock.nowMs() - startMs} ms`);
+});
+
+test('wrapping loses no character but blanks at the ends of lines, and no line is too long (seed 42)', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '漢', '🙂', '-'), maxLength: 80 });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 4, max: 20 }), (words, width) => {
+      const lines = wrap(words, width).split('\n');
+      assert.equal(lines.join('').replaceAll(' ', ''), words.replaceAll(' ', ''));
+      for (const line of lines) {
+        const columns = Array.from(line, (char) => (char >= '\u1100' ? 2 : 1)).reduce(
+          (sum: number, one) => sum + one,
+          0,
+        );
+        assert.ok(columns <= width, `${columns} columns of ${width}`);
+      }
+    }),
+    { seed: 42 },
+  );
+  assert.equal(wrap('one two three', 8), 'one two\nthree');
 });

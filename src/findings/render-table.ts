@@ -27,6 +27,10 @@ export interface TableOptions {
 const SEVERITY_WIDTH = 12;
 /** Borders and padding of three columns. */
 const FRAME_WIDTH = 4;
+/** Blanks beside the text of a cell. */
+const PADDING = 2;
+/** From here up a character is taken to be two columns wide: true for most, and a line is never too long by it. */
+const WIDE_FROM = 0x1100;
 
 /** `2 high, 1 info`, worst first; `nothing found` for none. */
 export function severityCounts(findings: readonly Finding[]): string {
@@ -41,16 +45,22 @@ export function renderFindingsTable(findings: readonly Finding[], options: Table
   const paint = painter(options.colour ?? false);
   const width = Math.max(TABLE_WIDTH_MIN, options.width ?? TABLE_WIDTH_DEFAULT) - FRAME_WIDTH - SEVERITY_WIDTH;
   const placeWidth = Math.floor(width / 3);
+  const widths = [SEVERITY_WIDTH, placeWidth, width - placeWidth];
   const table = new Table({
-    head: ['severity', 'where', 'what, and what to change'],
-    colWidths: [SEVERITY_WIDTH, placeWidth, width - placeWidth],
-    wordWrap: true,
-    wrapOnWordBoundary: false,
+    colWidths: widths,
     style: { head: [], border: [] },
+    // One row a line: the table's time grows with the square of the lines in a cell, and texts come from outside.
+    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
   });
+  table.push(['severity', 'where', 'what, and what to change']);
   for (const finding of sortFindings(findings)) {
     const safe = escapeFinding(finding);
-    table.push([paint(safe.severity), truncate(placeText(safe.where), TABLE_TEXT_CHARACTERS_MAX), words(safe)]);
+    const place = wrap(truncate(placeText(safe.where), TABLE_TEXT_CHARACTERS_MAX), placeWidth - PADDING).split('\n');
+    const what = wrap(words(safe), width - placeWidth - PADDING).split('\n');
+    table.push(widths.map((columns) => '─'.repeat(columns - PADDING)));
+    for (let line = 0; line < Math.max(place.length, what.length); line++) {
+      table.push([line === 0 ? paint(safe.severity) : '', place[line] ?? '', what[line] ?? '']);
+    }
   }
   return `${table.toString()}\n${severityCounts(findings)}\n`;
 }
@@ -66,6 +76,45 @@ function words(finding: Finding): string {
   ];
   for (const reference of finding.references) lines.push(`see: ${cut(reference)}`);
   return lines.join('\n');
+}
+
+/** Breaks at blanks, and within words that fill a line. In one pass: the table's own wrapping takes seconds for a long word. */
+export function wrap(text: string, width: number): string {
+  return text
+    .split('\n')
+    .map((line) => wrapLine(line, width))
+    .join('\n');
+}
+
+function wrapLine(text: string, width: number): string {
+  const lines: string[] = [];
+  let line = '';
+  let used = 0;
+  for (const word of text.split(/(?<= )/)) {
+    const wordWidth = widthOf(word.trimEnd());
+    if (used > 0 && used + wordWidth > width) {
+      lines.push(line.trimEnd());
+      line = '';
+      used = 0;
+    }
+    for (const char of word) {
+      const charWidth = widthOf(char);
+      if (used + charWidth > width && char !== ' ') {
+        lines.push(line);
+        line = '';
+        used = 0;
+      }
+      line += char;
+      used += charWidth;
+    }
+  }
+  return [...lines, line.trimEnd()].join('\n');
+}
+
+function widthOf(text: string): number {
+  let width = 0;
+  for (const char of text) width += char.codePointAt(0)! >= WIDE_FROM ? 2 : 1;
+  return width;
 }
 
 function painter(colour: boolean): (severity: Severity) => string {
