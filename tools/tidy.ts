@@ -27,7 +27,7 @@ export const ARROWS: Readonly<Record<string, readonly string[] | 'everything'>> 
 };
 
 export function isTest(path: string): boolean {
-  return path.endsWith('.test.ts') || path.startsWith('test/');
+  return path.includes('.test.') || path.startsWith('test/');
 }
 
 /** `src/kv/pool.ts` is of the part `kv`; null outside `src/`. */
