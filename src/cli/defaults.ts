@@ -1,0 +1,26 @@
+/** What holds when no flag says otherwise. Sizes are in tokens. */
+export const DEFAULT_HOST = '127.0.0.1';
+export const DEFAULT_PORT = 8080;
+export const DEFAULT_OPS_PORT = 8081;
+/** The engine alone listens where SGLang does, whose dialect it speaks. */
+export const DEFAULT_ENGINE_PORT = 30000;
+export const DEFAULT_CONTEXT_TOKENS = 4096;
+export const DEFAULT_PREFILL_POOL_TOKENS = 8192;
+export const DEFAULT_DECODE_POOL_TOKENS = 16384;
+export const DEFAULT_PAGE_TOKENS = 16;
+export const DEFAULT_RUNNING_MAX = 32;
+export const DEFAULT_SEED = 1;
+
+/** A context of one token would hold a prompt or an answer, not both. */
+export const CONTEXT_TOKENS_MIN = 2;
+export const CONTEXT_TOKENS_MAX: number = 1024 ** 2;
+/** A pool is one stretch of memory; above this its page numbers and sizes leave what is tested. */
+export const POOL_TOKENS_MAX: number = 16 * 1024 ** 2;
+export const PAGE_TOKENS_MIN = 8;
+export const PAGE_TOKENS_MAX = 256;
+export const RUNNING_MAX_MAX = 1024;
+/** Tenants of one process; each has queues and counters of its own. */
+export const TENANTS_MAX = 1000;
+export const TENANT_NAME_CHARACTERS_MAX = 64;
+export const KEY_CHARACTERS_MAX = 512;
+export const SEED_MAX: number = 2 ** 32 - 1;

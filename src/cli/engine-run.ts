@@ -1,0 +1,13 @@
+import { CodedError } from '../base/errors.js';
+import type { CliIo } from './io.js';
+import type { EngineOptions } from './options.js';
+
+/** Resolves with the exit code. Not wired yet: nothing behind this verb is connected to the command line. */
+export function runEngine(_options: EngineOptions, _io: CliIo): Promise<number> {
+  return Promise.reject(
+    new CodedError(
+      'internal_error',
+      'Expected `cofferdam engine` to be wired to its parts, got a build in which it is not',
+    ),
+  );
+}

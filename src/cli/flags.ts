@@ -1,0 +1,42 @@
+/** The flags as the command line gives them: texts, before anything is checked. Names are those of the options, in camel case. */
+export interface SizeFlags {
+  readonly context?: string;
+  readonly prefillPool?: string;
+  readonly decodePool?: string;
+  readonly pageSize?: string;
+  readonly maxRunning?: string;
+}
+
+export interface FaultFlags {
+  readonly fault?: readonly string[];
+  readonly guards?: string;
+  readonly guardOff?: readonly string[];
+  readonly seed?: string;
+}
+
+export interface ServeFlags extends SizeFlags, FaultFlags {
+  readonly host?: string;
+  readonly port?: string;
+  readonly opsPort?: string;
+  readonly opsKey?: string;
+  readonly tenant?: readonly string[];
+  readonly onSmallPool?: string;
+  readonly output?: string;
+}
+
+export interface EngineFlags extends SizeFlags, FaultFlags {
+  readonly host?: string;
+  readonly port?: string;
+  readonly prefillPort?: string;
+  readonly decodePort?: string;
+  readonly output?: string;
+}
+
+export interface ReplayFlags {
+  readonly list?: boolean;
+  readonly matrix?: boolean;
+  readonly guards?: string;
+  readonly guardOff?: readonly string[];
+  readonly seed?: string;
+  readonly output?: string;
+}

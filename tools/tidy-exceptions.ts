@@ -1,0 +1,12 @@
+/** What may be longer than the limits of `tools/tidy.ts`, and why. An entry that is no longer needed fails the tidy test. */
+import type { LengthException } from './tidy.js';
+
+export const LENGTH_EXCEPTIONS: readonly LengthException[] = [];
+
+/** Contracts whose users are still being written. */
+export const AWAITED: readonly string[] = [
+  'src/handoff/admission.ts',
+  'src/kv/geometry.ts',
+  'src/upstream/embedded/port.ts',
+  'src/upstream/upstream.ts',
+];
