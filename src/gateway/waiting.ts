@@ -183,11 +183,11 @@ export class WaitingRoom {
 
   /** Refuses everything that waits, for closing. */
   refuseAll(error: () => CodedError): void {
-    for (const queue of [...this.#round]) {
-      for (const entry of [...queue.waiting]) {
-        this.#leave(entry);
-        entry.turn.refused(error());
-      }
+    for (;;) {
+      const entry = this.#round[0]?.waiting.peek();
+      if (entry === undefined) return;
+      this.#leave(entry);
+      entry.turn.refused(error());
     }
   }
 
