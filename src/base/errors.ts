@@ -48,7 +48,7 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   body_too_large: row(413, 'invalid_request_error'),
   unsupported_encoding: row(415, 'invalid_request_error'),
   field_not_allowed: row(400, 'invalid_request_error'),
-  model_not_found: row(404, 'invalid_request_error'),
+  model_not_found: row(400, 'invalid_request_error'),
   not_found: row(404, 'invalid_request_error'),
   method_not_allowed: row(405, 'invalid_request_error'),
   host_not_allowed: row(421, 'invalid_request_error'),

@@ -66,8 +66,11 @@ export interface UpstreamRequest {
 
 /** Exactly one `end`, then exactly one `released`, when the upstream holds nothing of the request any more. */
 export interface UpstreamSink {
-  /** Prefill is done and decode has verified it: the first token follows. */
-  started(): void;
+  /**
+   * Prefill is done and decode has verified it: the first token follows. `counts` lets the gateway compare before anything
+   * leaves; null where the upstream says them only at the end.
+   */
+  started(counts: PromptCounts | null): void;
   /** Text as it comes; whole characters only. */
   text(piece: string, tokens: number): void;
   end(end: UpstreamEnd): void;
@@ -77,8 +80,14 @@ export interface UpstreamSink {
 export type FinishReason = 'stop' | 'length';
 
 export type UpstreamEnd =
-  | { readonly kind: 'finished'; readonly finishReason: FinishReason; readonly usage: UpstreamUsage }
-  | { readonly kind: 'aborted' }
+  | {
+      readonly kind: 'finished';
+      readonly finishReason: FinishReason;
+      readonly usage: UpstreamUsage;
+      /** Fields that the engine puts into its answer, such as transfer handles; they pass only with the guard `policy` off. */
+      readonly engineAnswer?: Readonly<Record<string, unknown>>;
+    }
+  | { readonly kind: 'aborted' /** As far as it got; null: not said. */; readonly usage: UpstreamUsage | null }
   | {
       readonly kind: 'failed';
       readonly code: ErrorCode;
@@ -90,17 +99,23 @@ export type UpstreamEnd =
       readonly guard: GuardName | null;
     };
 
-export interface UpstreamUsage {
+export interface PromptCounts {
   /** Decode's count. */
   readonly promptTokens: number;
   /** Prefill's own count; null where the upstream has no prefill to ask. */
   readonly prefillTokens: number | null;
+}
+
+export interface UpstreamUsage extends PromptCounts {
   readonly completionTokens: number;
 }
 
 export interface UpstreamRun {
   /** Ends the request; `end` follows (kind `aborted` unless it was over already), then `released`. */
   abort(): void;
-  /** How many tokens of output the reader has taken; the upstream stops ahead of it by a bounded number. */
+  /**
+   * How many tokens of output the reader has taken since the start, in all (never less than said before); the upstream stops
+   * ahead of it by a bounded number.
+   */
   acknowledge(tokens: number): void;
 }

@@ -39,10 +39,16 @@ export interface EngineRequest {
 
 /** Exactly one `end`, then exactly one `released`. */
 export interface EngineSink {
-  started(): void;
+  /** `counts`, where the engine has them by now: both roles' own counts of the prompt, as in `EngineEnd`. */
+  started(counts?: EngineCounts): void;
   token(id: number): void;
   end(end: EngineEnd): void;
   released(): void;
+}
+
+export interface EngineCounts {
+  readonly promptTokens: number;
+  readonly prefillTokens: number;
 }
 
 export interface EngineEnd {
@@ -61,6 +67,7 @@ export interface EngineEnd {
 
 export interface EngineRun {
   abort(): void;
+  /** Tokens of output that the reader has taken since the start, in all. */
   acknowledge(tokens: number): void;
 }
 

@@ -1,0 +1,62 @@
+/** Every bound of the gateway, with its unit and the reason for its size. */
+
+/** Requests of one tenant that run or wait at once; its own 429 comes here, before anything shared is full. */
+export const TENANT_OPEN_MAX = 128;
+
+/** Requests of all tenants that wait at once: a few seconds of work for a small engine. */
+export const WAITING_MAX = 1024;
+
+/** How long a request waits for its turn. A client that waited longer has usually given up. */
+export const WAIT_MS_MAX = 30_000;
+
+/**
+ * How many later requests may pass a request that waits for room. Enough to keep small requests moving past a large one, few
+ * enough that the large one is served soon: after this many nobody passes it.
+ */
+export const OVERTAKES_MAX = 4;
+
+/** Seconds in `Retry-After`: fixed, so that it tells a tenant nothing about the others. */
+export const RETRY_AFTER_S = 1;
+
+/** Bytes of bodies of one tenant that are held while they are read: eight of the largest. */
+export const TENANT_BODY_BYTES_MAX: number = 64 * 1024 * 1024;
+
+/** Keys in all; each is compared with every key that comes. */
+export const KEYS_MAX = 1000;
+
+/** How long a reader may take nothing of its stream before the stream is given up. */
+export const STREAM_STALL_MS_MAX = 120_000;
+
+/** Milliseconds for the head of a request, and for all of it: a client that sends a byte a minute holds a socket no longer. */
+export const HEAD_MS_MAX = 10_000;
+export const REQUEST_MS_MAX = 60_000;
+export const SOCKET_CHECK_MS = 2_000;
+
+/** Idle keep-alive sockets; longer than the usual client's own, so that the client closes first. */
+export const KEEP_ALIVE_MS = 75_000;
+
+/** Sockets in all. */
+export const CONNECTIONS_MAX = 4096;
+
+/**
+ * After a refusal while the client still sends, what comes is thrown away for this long and this many bytes before the socket
+ * is closed: a client that sees a reset while it writes never reads the refusal.
+ */
+export const LINGER_MS_MAX = 2_000;
+export const LINGER_BYTES_MAX: number = 256 * 1024 * 1024;
+
+/** Closing: open requests may finish for this long, then they fail; then sockets are destroyed. Together below 2 s. */
+export const CLOSE_GRACE_MS = 1_000;
+export const CLOSE_FAIL_MS = 500;
+
+/** Messages of one chat, and stop sequences with their length in characters. */
+export const MESSAGES_MAX = 8192;
+export const STOPS_MAX = 4;
+export const STOP_CHARACTERS_MAX = 256;
+
+/** One self-test for all who ask within this time, and how long it may take. */
+export const HEALTH_EVERY_MS = 5_000;
+export const HEALTH_MS_MAX = 5_000;
+
+/** Findings of one id that are raised; the counter in the metrics goes on. */
+export const FINDINGS_PER_ID_MAX = 32;

@@ -1,0 +1,21 @@
+import type { Clock } from '../base/clock.js';
+import type { GuardBits } from '../handoff/guards.js';
+import type { Upstream } from '../upstream/upstream.js';
+import type { FindingSink } from './findings.js';
+import type { GatewayMetrics } from './metrics.js';
+import type { Tenant, TenantRegistry } from './tenants.js';
+import type { TenantAccount, WaitingRoom } from './waiting.js';
+
+/** What every rung of the ladder may use. */
+export interface LadderContext {
+  readonly upstream: Upstream;
+  readonly registry: TenantRegistry;
+  readonly accounts: ReadonlyMap<Tenant, TenantAccount>;
+  readonly room: WaitingRoom;
+  readonly guards: GuardBits;
+  readonly metrics: GatewayMetrics;
+  readonly findings: FindingSink;
+  readonly clock: Clock;
+  readonly bodyBytesMax: number;
+  readonly temperatureDefault: number;
+}

@@ -1,0 +1,119 @@
+import { effectiveLimit } from '../handoff/admission.js';
+import type { Capacity } from '../upstream/upstream.js';
+import { FINDINGS_PER_ID_MAX } from './bounds.js';
+
+/** As much of a finding as the gateway says; `findings/` has the whole of it, with the same fields. */
+export interface GatewayFinding {
+  readonly id: string;
+  readonly severity: 'critical' | 'high' | 'medium' | 'low' | 'info';
+  readonly title: string;
+  readonly where: { readonly node: string; readonly source: string };
+  readonly observed: string;
+  readonly wanted: string;
+  readonly change: string;
+  readonly references: readonly string[];
+  readonly certain: boolean;
+}
+
+export interface FindingSink {
+  raise(finding: GatewayFinding): void;
+}
+
+/** Passes on the first few of each id: a fault that meets every request must not fill the memory. */
+export class BoundedFindings implements FindingSink {
+  readonly #sink: FindingSink;
+  readonly #raised = new Map<string, number>();
+
+  constructor(sink: FindingSink) {
+    this.#sink = sink;
+  }
+
+  raise(finding: GatewayFinding): void {
+    const count = (this.#raised.get(finding.id) ?? 0) + 1;
+    if (count > FINDINGS_PER_ID_MAX) return;
+    this.#raised.set(finding.id, count);
+    this.#sink.raise(finding);
+  }
+}
+
+/** What the engine's own numbers say against each other: a context that no pool can hold, or a number nobody knows. */
+export function capacityFindings(capacity: Capacity): GatewayFinding[] {
+  const found: GatewayFinding[] = [];
+  const { context, prefillPool, decodePool } = capacity;
+  if (context !== null && prefillPool !== null && context > prefillPool) {
+    found.push(smallPool('prefill', context, prefillPool, capacity));
+  }
+  if (context !== null && decodePool !== null && context > decodePool) {
+    found.push(smallPool('decode', context, decodePool, capacity));
+  }
+  if (effectiveLimit(capacity) === null) found.push(unknownCapacity(capacity));
+  return found;
+}
+
+function smallPool(role: 'prefill' | 'decode', context: number, pool: number, capacity: Capacity): GatewayFinding {
+  const limit = effectiveLimit(capacity);
+  const node = capacity.nodes.find((each) => each.role === role) ?? capacity.nodes[0];
+  return {
+    id: `small-${role}-pool`,
+    severity: 'high',
+    title: `The advertised context of ${context} tokens exceeds the ${role} pool of ${pool} tokens`,
+    where: { node: node?.node ?? role, source: node?.source ?? 'configuration' },
+    observed: `advertised context ${context}, ${role} pool ${pool}`,
+    wanted: `a ${role} pool of at least ${context} tokens`,
+    change: `Raise the ${role} pool or lower the context. Until then prompts above ${limit?.tokens ?? 0} tokens are refused.`,
+    references: ['https://github.com/sgl-project/sglang/issues/30233'],
+    certain: true,
+  };
+}
+
+function unknownCapacity(capacity: Capacity): GatewayFinding {
+  const said = (value: number | null): string => (value === null ? 'unknown' : String(value));
+  const { context, prefillPool, decodePool } = capacity;
+  return {
+    id: 'capacity-unknown',
+    severity: 'high',
+    title: 'A capacity is not known or holds nothing, so every request is refused',
+    where: { node: capacity.nodes[0]?.node ?? 'engine', source: capacity.nodes[0]?.source ?? 'configuration' },
+    observed: `context ${said(context)}, prefill pool ${said(prefillPool)}, decode pool ${said(decodePool)}`,
+    wanted: 'all three numbers, above zero',
+    change: 'Make the engine say its pools, or configure them.',
+    references: [],
+    certain: true,
+  };
+}
+
+/** The engine counted another prompt than the one that was admitted. Numbers only. */
+export function usageFinding(
+  counted: number,
+  prompt: number,
+  prefill: number | null,
+  completion: number | null,
+): GatewayFinding {
+  return {
+    id: 'usage-mismatch',
+    severity: 'critical',
+    title: 'An engine counted other tokens than were admitted; the answer was withheld',
+    where: { node: 'engine', source: 'usage of one answer' },
+    observed: `counted here ${counted}, decode ${prompt}, prefill ${prefill ?? 'not said'}, completion ${completion ?? 'not said'}`,
+    wanted: 'equal counts, and at least one token of output',
+    change: 'Take the engine out of service until its handoff is checked: a short count is how foreign KV shows.',
+    references: ['https://github.com/sgl-project/sglang/issues/30233'],
+    certain: false,
+  };
+}
+
+/** Something in the gateway threw what it should not have. The message may hold anything, so only the kind is said. */
+export function internalFinding(thrown: unknown): GatewayFinding {
+  const kind = thrown instanceof Error ? thrown.name : typeof thrown;
+  return {
+    id: 'gateway-internal-error',
+    severity: 'medium',
+    title: 'The gateway failed while it handled a request',
+    where: { node: 'gateway', source: 'request ladder' },
+    observed: `an error of kind ${kind}`,
+    wanted: 'no unexpected error',
+    change: 'Report it with the steps that lead to it.',
+    references: [],
+    certain: true,
+  };
+}

@@ -1,0 +1,179 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { ERROR_TABLE, type ErrorCode } from '../base/errors.js';
+import { effectiveLimit } from '../handoff/admission.js';
+import { GUARDS, type GuardName } from '../handoff/guards.js';
+import type { EngineStats, PageCounts } from '../upstream/embedded/port.js';
+import type { Capacity } from '../upstream/upstream.js';
+import type { TenantAccount } from './waiting.js';
+
+export interface MetricsSources {
+  readonly capacity: () => Capacity;
+  readonly accounts: readonly TenantAccount[];
+  /** The embedded engine's own numbers; absent for other engines. */
+  readonly stats?: () => EngineStats;
+}
+
+const TTFT_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const TOTAL_BUCKETS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const PAGE_STATES = ['free', 'leased', 'draining', 'sealed'] as const;
+
+/**
+ * The gateway's numbers for Prometheus. What changes with every request goes through children that are bound once (a label
+ * look-up costs more than the increment); everything else is read when somebody asks.
+ */
+export class GatewayMetrics {
+  readonly registry: Registry = new Registry();
+  readonly #admissions: Counter.Internal;
+  readonly #clamped: Counter.Internal;
+  readonly #refusals: Readonly<Record<ErrorCode, Counter.Internal>>;
+  readonly #ttft: Histogram;
+  readonly #total: Histogram;
+  readonly #ownGuardHits = new Map<GuardName, number>();
+
+  constructor(sources: MetricsSources) {
+    const registers = [this.registry];
+    const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
+      new Counter({ name, help, labelNames, registers });
+    this.#admissions = counter('cofferdam_admissions_total', 'Requests that were admitted').labels();
+    this.#clamped = counter(
+      'cofferdam_clamped_total',
+      'Admitted requests whose output was cut to the decode pool',
+    ).labels();
+    const refusals = counter('cofferdam_refusals_total', 'Requests that ended with an error', ['reason']);
+    const codes = (Object.keys(ERROR_TABLE) as ErrorCode[]).filter((code) => ERROR_TABLE[code].status !== 0);
+    this.#refusals = Object.fromEntries(codes.map((code) => [code, refusals.labels(code)])) as Readonly<
+      Record<ErrorCode, Counter.Internal>
+    >;
+    this.#ttft = new Histogram({
+      name: 'cofferdam_ttft_seconds',
+      help: 'From the arrival of a request to its first text',
+      buckets: TTFT_BUCKETS_S,
+      registers,
+    });
+    this.#total = new Histogram({
+      name: 'cofferdam_request_seconds',
+      help: 'From the arrival of a request to the end of its answer',
+      buckets: TOTAL_BUCKETS_S,
+      registers,
+    });
+    capacityGauges(registers, sources);
+    tenantGauges(registers, sources.accounts);
+    engineGauges(registers, sources, this.#ownGuardHits);
+  }
+
+  admitted(clamped: boolean): void {
+    this.#admissions.inc();
+    if (clamped) this.#clamped.inc();
+  }
+
+  refused(code: ErrorCode): void {
+    this.#refusals[code].inc();
+  }
+
+  /** A guard of the gateway stopped something. */
+  guardHit(guard: GuardName): void {
+    this.#ownGuardHits.set(guard, (this.#ownGuardHits.get(guard) ?? 0) + 1);
+  }
+
+  firstText(ms: number): void {
+    this.#ttft.observe(ms / 1000);
+  }
+
+  answered(ms: number): void {
+    this.#total.observe(ms / 1000);
+  }
+}
+
+function capacityGauges(registers: Registry[], sources: MetricsSources): void {
+  const gauge = (name: string, help: string, value: (capacity: Capacity) => number | null): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        // Unknown is no number: NaN, never 0.
+        this.set(value(sources.capacity()) ?? Number.NaN);
+      },
+    });
+  };
+  gauge('cofferdam_advertised_context_tokens', 'The configured context', (capacity) => capacity.context);
+  gauge('cofferdam_prefill_pool_tokens', 'The pool of the prefill role', (capacity) => capacity.prefillPool);
+  gauge('cofferdam_decode_pool_tokens', 'The pool of the decode role', (capacity) => capacity.decodePool);
+  gauge(
+    'cofferdam_effective_limit_tokens',
+    'The largest prompt served with at least one token of output',
+    (capacity) => effectiveLimit(capacity)?.tokens ?? null,
+  );
+}
+
+function tenantGauges(registers: Registry[], accounts: readonly TenantAccount[]): void {
+  new Gauge({
+    name: 'cofferdam_tenant_requests',
+    help: 'Open requests of a tenant, by state',
+    labelNames: ['tenant', 'state'],
+    registers,
+    collect() {
+      for (const account of accounts) {
+        this.set({ tenant: account.tenant.name, state: 'running' }, account.running);
+        this.set({ tenant: account.tenant.name, state: 'waiting' }, account.waiting);
+      }
+    },
+  });
+  new Gauge({
+    name: 'cofferdam_tenant_tokens',
+    help: 'Tokens of the decode pool that a tenant holds, in whole pages, by state',
+    labelNames: ['tenant', 'state'],
+    registers,
+    collect() {
+      for (const account of accounts) {
+        this.set({ tenant: account.tenant.name, state: 'leased' }, account.leasedTokens);
+        this.set({ tenant: account.tenant.name, state: 'draining' }, account.drainingTokens);
+      }
+    },
+  });
+}
+
+function engineGauges(registers: Registry[], sources: MetricsSources, own: ReadonlyMap<GuardName, number>): void {
+  const { stats } = sources;
+  // Counters of others are read, not counted: a collected counter is set anew each time.
+  new Counter({
+    name: 'cofferdam_guard_hits_total',
+    help: 'What each guard stopped, in the gateway and in the embedded engine',
+    labelNames: ['guard'],
+    registers,
+    collect() {
+      this.reset();
+      const engine = stats?.().guardHits;
+      for (const guard of GUARDS) this.inc({ guard }, (own.get(guard) ?? 0) + (engine?.[guard] ?? 0));
+    },
+  });
+  if (stats === undefined) return;
+  new Gauge({
+    name: 'cofferdam_pages',
+    help: 'Pages of a pool, by state',
+    labelNames: ['role', 'state'],
+    registers,
+    collect() {
+      const { prefillPages, decodePages } = stats();
+      const set = (role: string, pages: PageCounts): void => {
+        for (const state of PAGE_STATES) this.set({ role, state }, pages[state]);
+      };
+      set('prefill', prefillPages);
+      set('decode', decodePages);
+    },
+  });
+  const counted = (name: string, help: string, value: (stats: EngineStats) => number): void => {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(value(stats()));
+      },
+    });
+  };
+  counted('cofferdam_pages_verified_total', 'Pages whose checksum was compared at commit', (all) => all.pagesVerified);
+  counted('cofferdam_tags_checked_total', 'Tags compared by the read guard', (all) => all.tagsChecked);
+  counted('cofferdam_landings_refused_total', 'Landings that met a revoked registration', (all) => all.landingsRefused);
+}

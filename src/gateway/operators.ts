@@ -1,0 +1,141 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../base/clock.js';
+import { CodedError } from '../base/errors.js';
+import type { Upstream } from '../upstream/upstream.js';
+import { bearerKey, HostRule, isLoopback } from '../wire/index.js';
+import { HEALTH_EVERY_MS, HEALTH_MS_MAX } from './bounds.js';
+import { Exchange } from './exchange.js';
+import { type ListenAt, Listener } from './listener.js';
+import type { GatewayMetrics } from './metrics.js';
+import { pathOf, requireMethod, urlOf } from './server.js';
+
+export interface OperatorsOptions {
+  readonly upstream: Upstream;
+  readonly metrics: GatewayMetrics;
+  /** What `/findings` shows; each must be fit for JSON. */
+  readonly findings: () => readonly unknown[];
+  readonly clock: Clock;
+  readonly at: ListenAt;
+  /** Needed when the port is not on loopback. */
+  readonly opsKey?: string;
+  readonly hostNames?: readonly string[];
+  readonly standingHeaders?: readonly string[];
+}
+
+interface Health {
+  readonly atMs: number;
+  readonly wrong: string | null;
+}
+
+/** The operators' port: metrics, findings, and a health that has been through the engine. */
+export class OperatorsServer {
+  readonly #options: OperatorsOptions;
+  readonly #listener: Listener;
+  readonly #hosts: HostRule;
+  readonly #keyDigest: Buffer | null;
+  /** The self-test that runs or ran last, shared by all who ask within HEALTH_EVERY_MS of its start. */
+  #health: { readonly startedMs: number; readonly result: Promise<Health> } | null = null;
+
+  /** Throws CodedError `usage` when it would listen beyond loopback without a key. */
+  constructor(options: OperatorsOptions) {
+    if (options.opsKey === undefined && !isLoopback(options.at.host)) {
+      throw new CodedError(
+        'usage',
+        `Expected \`--ops-key\` when the operators' port listens beyond loopback, on \`${options.at.host}\`.`,
+      );
+    }
+    this.#options = options;
+    this.#hosts = new HostRule(options.at.host, options.hostNames);
+    this.#keyDigest = options.opsKey === undefined ? null : digest(options.opsKey);
+    this.#listener = new Listener({
+      clock: options.clock,
+      standingHeaders: options.standingHeaders ?? [],
+      handle: (request, response, expectsContinue) => void this.#handle(request, response, expectsContinue),
+    });
+  }
+
+  async listen(): Promise<{ readonly port: number; readonly url: string }> {
+    const { port } = await this.#listener.listen(this.#options.at);
+    return { port, url: urlOf(this.#options.at.host, port) };
+  }
+
+  close(): Promise<void> {
+    return this.#listener.close(200);
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> {
+    const context = {
+      clock: this.#options.clock,
+      standingHeaders: this.#options.standingHeaders ?? [],
+      refused: () => {},
+    };
+    const exchange = new Exchange(context, request, response, expectsContinue);
+    try {
+      this.#hosts.check(request);
+      this.#authenticate(request);
+      await this.#route(exchange, request);
+    } catch (thrown) {
+      exchange.refuse(thrown);
+    }
+  }
+
+  #authenticate(request: IncomingMessage): void {
+    if (this.#keyDigest === null) return;
+    if (timingSafeEqual(this.#keyDigest, digest(bearerKey(request) ?? ''))) return;
+    throw new CodedError('invalid_api_key', 'Expected one `Authorization: Bearer` header with the operators’ key.');
+  }
+
+  async #route(exchange: Exchange, request: IncomingMessage): Promise<void> {
+    requireMethod(request, 'GET');
+    switch (pathOf(request)) {
+      case '/metrics': {
+        const text = await this.#options.metrics.registry.metrics();
+        if (!exchange.settled) exchange.answer(200, text, [], this.#options.metrics.registry.contentType);
+        return;
+      }
+      case '/findings':
+        exchange.answer(200, JSON.stringify(this.#options.findings()));
+        return;
+      case '/healthz': {
+        const health = await this.#sharedHealth();
+        if (!exchange.settled) exchange.answer(health.wrong === null ? 200 : 503, healthJson(health));
+        return;
+      }
+      default:
+        throw new CodedError('not_found', 'Expected `/metrics`, `/findings` or `/healthz`, got another path.');
+    }
+  }
+
+  #sharedHealth(): Promise<Health> {
+    const nowMs = this.#options.clock.nowMs();
+    if (this.#health === null || nowMs - this.#health.startedMs >= HEALTH_EVERY_MS) {
+      this.#health = { startedMs: nowMs, result: this.#selfTest() };
+    }
+    return this.#health.result;
+  }
+
+  async #selfTest(): Promise<Health> {
+    const { upstream, clock } = this.#options;
+    const abort = new AbortController();
+    const timer = clock.after(HEALTH_MS_MAX, () => abort.abort());
+    try {
+      return { wrong: await upstream.selfTest(abort.signal), atMs: clock.wallMs() };
+    } catch {
+      return { wrong: 'the self-test could not be run', atMs: clock.wallMs() };
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+function digest(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}
+
+function healthJson(health: Health): string {
+  const checkedAt = new Date(health.atMs).toISOString();
+  return health.wrong === null
+    ? JSON.stringify({ status: 'ok', checkedAt })
+    : JSON.stringify({ status: 'failing', wrong: health.wrong, checkedAt });
+}

@@ -1,0 +1,243 @@
+import { assert } from '../base/assert.js';
+import { CodedError } from '../base/errors.js';
+import { type GuardBits, guardBit } from '../handoff/guards.js';
+import type {
+  FinishReason,
+  PromptCounts,
+  Upstream,
+  UpstreamEnd,
+  UpstreamRequest,
+  UpstreamRun,
+  UpstreamSink,
+} from '../upstream/upstream.js';
+import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, type Usage } from '../wire/index.js';
+import { STREAM_STALL_MS_MAX } from './bounds.js';
+import type { LadderContext } from './context.js';
+import type { Exchange, Interruption } from './exchange.js';
+import { internalFinding, usageFinding } from './findings.js';
+import type { ParsedRequest } from './policy.js';
+import { StopMatcher } from './stops.js';
+import type { Ticket } from './waiting.js';
+
+const USAGE: GuardBits = guardBit('usage');
+const POLICY: GuardBits = guardBit('policy');
+
+/**
+ * One request from its dispatch to its release: the upstream's events in order, its text to the client at the client's pace,
+ * its usage against our count, and everything given back, once, however it ends.
+ */
+export class Relay implements UpstreamSink {
+  readonly #context: LadderContext;
+  readonly #exchange: Exchange;
+  readonly #parsed: ParsedRequest;
+  /** Tokens of the prompt as counted here. */
+  readonly #counted: number;
+  readonly #head: AnswerHead;
+  readonly #stops: StopMatcher;
+  readonly #chunks: ChunkWriter | null;
+  #ticket: Ticket | null = null;
+  #run: UpstreamRun | null = null;
+  #text = '';
+  /** Tokens of output that came, and that the reader took. Invariant: acknowledged <= came. */
+  #came = 0;
+  #acknowledged = 0;
+  #abortWanted = false;
+  #aborted = false;
+  #ended = false;
+  #stalled = false;
+
+  constructor(context: LadderContext, exchange: Exchange, parsed: ParsedRequest, counted: number) {
+    this.#context = context;
+    this.#exchange = exchange;
+    this.#parsed = parsed;
+    this.#counted = counted;
+    this.#head = {
+      route: parsed.route,
+      id: `${parsed.route === 'chat' ? 'chatcmpl' : 'cmpl'}-${exchange.id}`,
+      createdS: Math.floor(context.clock.wallMs() / 1000),
+      model: parsed.model,
+    };
+    this.#stops = new StopMatcher(parsed.stop);
+    this.#chunks = parsed.stream ? new ChunkWriter(this.#head, parsed.includeUsage) : null;
+  }
+
+  /** Sends the request; from here on `ticket` goes back through `end` and `released`. */
+  dispatch(ticket: Ticket, upstream: Upstream, request: UpstreamRequest): void {
+    this.#ticket = ticket;
+    this.#exchange.onInterrupt = (why) => this.#interrupted(why);
+    try {
+      this.#run = upstream.start(request, this);
+    } catch (thrown) {
+      this.#startThrew(thrown);
+      return;
+    }
+    // Events may have come before `start` returned.
+    if (this.#abortWanted) this.#abort();
+    else this.#acknowledge();
+  }
+
+  #startThrew(thrown: unknown): void {
+    this.#context.findings.raise(internalFinding(thrown));
+    if (!this.#ended) this.#ticket!.ended();
+    this.#ended = true;
+    if (this.#ticket!.phase === 'draining') this.#ticket!.released();
+    this.#fail(new CodedError('engine_failed', 'The engine did not take the request.', { cause: thrown }));
+  }
+
+  started(counts: PromptCounts | null): void {
+    if (this.#exchange.settled || counts === null) return;
+    if (!this.#countsAgree(counts)) this.#failUsage(counts, null);
+  }
+
+  text(piece: string, tokens: number): void {
+    if (this.#exchange.settled || this.#stops.hit) return;
+    if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
+    this.#came += tokens;
+    const leaving = this.#stops.push(piece);
+    if (this.#chunks === null) this.#text += leaving;
+    else this.#stream(this.#chunks, leaving);
+    if (this.#stops.hit) this.#abort();
+    else if (!this.#stalled) this.#acknowledge();
+  }
+
+  end(end: UpstreamEnd): void {
+    assert(!this.#ended, 'an upstream ends a request once');
+    this.#ended = true;
+    this.#ticket!.ended();
+    if (this.#exchange.settled) return;
+    if (end.kind === 'failed') this.#failAsEngine(end);
+    else if (end.kind === 'finished') this.#finished(end);
+    else if (this.#stops.hit) this.#stoppedHere(end.usage);
+    else this.#fail(new CodedError('engine_failed', 'The engine ended the request before its answer was complete.'));
+  }
+
+  released(): void {
+    assert(this.#ended, 'an upstream releases a request after its end');
+    this.#ticket!.released();
+  }
+
+  #interrupted(why: Interruption): void {
+    if (why === 'gone') this.#abort();
+    else this.#fail(why);
+  }
+
+  #finished(end: Extract<UpstreamEnd, { kind: 'finished' }>): void {
+    const { usage } = end;
+    const guarded = (this.#context.guards & USAGE) !== 0;
+    if (!this.#countsAgree(usage) || (guarded && usage.completionTokens < 1)) {
+      this.#failUsage(usage, usage.completionTokens);
+      return;
+    }
+    const stopped = this.#stops.hit;
+    this.#complete(
+      stopped ? 'stop' : end.finishReason,
+      { promptTokens: usage.promptTokens, completionTokens: stopped ? this.#came : usage.completionTokens },
+      end.engineAnswer,
+    );
+  }
+
+  /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
+  #stoppedHere(usage: PromptCounts | null): void {
+    if (usage !== null && !this.#countsAgree(usage)) this.#failUsage(usage, null);
+    else this.#complete('stop', { promptTokens: this.#counted, completionTokens: this.#came }, undefined);
+  }
+
+  #countsAgree(counts: PromptCounts): boolean {
+    if ((this.#context.guards & USAGE) === 0) return true;
+    if (counts.promptTokens !== this.#counted) return false;
+    return counts.prefillTokens === null || counts.prefillTokens === this.#counted;
+  }
+
+  #complete(reason: FinishReason, usage: Usage, engineAnswer: Readonly<Record<string, unknown>> | undefined): void {
+    const { metrics, clock, guards } = this.#context;
+    metrics.answered(clock.nowMs() - this.#exchange.arrivedMs);
+    const rest = this.#stops.flush();
+    if (this.#chunks !== null) {
+      this.#beginStream(this.#chunks);
+      const last = rest === '' ? '' : this.#chunks.text(rest);
+      const usageFrame = this.#parsed.includeUsage ? this.#chunks.usage(usage) : '';
+      this.#exchange.endStream(last + this.#chunks.finish(reason) + usageFrame + SSE_DONE);
+      this.#boundStall();
+      return;
+    }
+    const passes = engineAnswer !== undefined && (guards & POLICY) === 0;
+    const extra = passes ? `,${JSON.stringify(engineAnswer).slice(1, -1)}` : '';
+    this.#exchange.answer(200, answerJson(this.#head, this.#text + rest, reason, usage, extra === ',' ? '' : extra));
+  }
+
+  #failUsage(counts: PromptCounts, completionTokens: number | null): void {
+    const { metrics, findings } = this.#context;
+    metrics.guardHit('usage');
+    findings.raise(usageFinding(this.#counted, counts.promptTokens, counts.prefillTokens, completionTokens));
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The engine did not count the prompt that was sent, so its answer was withheld. Send the request again.',
+      ),
+    );
+  }
+
+  #failAsEngine(end: Extract<UpstreamEnd, { kind: 'failed' }>): void {
+    this.#fail(new CodedError(end.code, end.message, retryOf(end.code)));
+  }
+
+  #fail(error: CodedError): void {
+    this.#abort();
+    this.#exchange.refuse(error);
+  }
+
+  /** Tells the upstream to end the request; once, and not after its end. */
+  #abort(): void {
+    this.#abortWanted = true;
+    if (this.#aborted || this.#ended || this.#run === null) return;
+    this.#aborted = true;
+    this.#run.abort();
+  }
+
+  #beginStream(chunks: ChunkWriter): void {
+    if (this.#exchange.response.headersSent) return;
+    this.#exchange.beginStream();
+    const opening = chunks.opening();
+    if (opening !== '') this.#exchange.response.write(opening);
+  }
+
+  #stream(chunks: ChunkWriter, text: string): void {
+    this.#beginStream(chunks);
+    if (text === '') return;
+    if (this.#exchange.response.write(chunks.text(text)) || this.#stalled) return;
+    // The reader is behind: nothing more is acknowledged until it has taken what is buffered, and the engine then stops a
+    // bounded number of tokens ahead. No other stream is touched.
+    this.#stalled = true;
+    const stall = this.#context.clock.after(STREAM_STALL_MS_MAX, () => this.#exchange.response.destroy());
+    const response = this.#exchange.response;
+    const onDrain = (): void => {
+      stall.cancel();
+      response.off('close', onClose);
+      this.#stalled = false;
+      this.#acknowledge();
+    };
+    const onClose = (): void => {
+      stall.cancel();
+      response.off('drain', onDrain);
+    };
+    response.once('drain', onDrain).once('close', onClose);
+  }
+
+  /** A stream that has ended and is not being read holds its buffer for this long and no longer. */
+  #boundStall(): void {
+    const { response } = this.#exchange;
+    if (!response.writableNeedDrain) return;
+    const stall = this.#context.clock.after(STREAM_STALL_MS_MAX, () => response.destroy());
+    response.once('close', () => stall.cancel());
+  }
+
+  #acknowledge(): void {
+    if (this.#run === null || this.#ended || this.#acknowledged === this.#came) return;
+    this.#acknowledged = this.#came;
+    this.#run.acknowledge(this.#came);
+  }
+}
+
+function retryOf(code: CodedError['code']): { retryAfterS: number } | undefined {
+  return code === 'no_capacity' || code === 'engine_unavailable' ? { retryAfterS: 1 } : undefined;
+}

@@ -1,0 +1,251 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Clock, sleep } from '../base/clock.js';
+import { CodedError } from '../base/errors.js';
+import { effectiveLimit } from '../handoff/admission.js';
+import { ALL_GUARDS, type GuardBits, guardsOf } from '../handoff/guards.js';
+import type { EngineStats } from '../upstream/embedded/port.js';
+import type { Upstream } from '../upstream/upstream.js';
+import { BODY_BYTES_MAX, HostRule, type ModelRow, modelsJson, oneModelJson, type Route } from '../wire/index.js';
+import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
+import type { LadderContext } from './context.js';
+import { Exchange, type ExchangeContext } from './exchange.js';
+import { BoundedFindings, type FindingSink } from './findings.js';
+import { Ladder, requestTokensMax } from './ladder.js';
+import { type ListenAt, Listener, type ListenerOptions } from './listener.js';
+import { GatewayMetrics } from './metrics.js';
+import type { TenantRegistry } from './tenants.js';
+import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
+
+export interface GatewayOptions {
+  readonly upstream: Upstream;
+  readonly tenants: TenantRegistry;
+  readonly clock: Clock;
+  readonly findings: FindingSink;
+  /** The guards that are on, the engine's included. @default ALL_GUARDS */
+  readonly guards?: GuardBits;
+  /** Names of the faults that the embedded engine runs with. */
+  readonly faults?: readonly string[];
+  /** Further names for `Host`. */
+  readonly hostNames?: readonly string[];
+  /** The embedded engine's own numbers, for the metrics. */
+  readonly stats?: () => EngineStats;
+  /** Where a request gives no temperature. OpenAI's is 1. @default 1 */
+  readonly temperatureDefault?: number;
+  /** Bytes. @default BODY_BYTES_MAX */
+  readonly bodyBytesMax?: number;
+  /** @default TENANT_OPEN_MAX */
+  readonly tenantOpenMax?: number;
+  /** @default WAITING_MAX */
+  readonly waitingMax?: number;
+  /** @default WAIT_MS_MAX */
+  readonly waitMsMax?: number;
+  /** How long open requests may go on when the gateway closes. @default CLOSE_GRACE_MS */
+  readonly closeGraceMs?: number;
+  /** For tests. */
+  readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs'>;
+}
+
+/** The names and values that say which guards are off and which faults are on; nothing when all is well. */
+export function standingHeaders(guards: GuardBits, faults: readonly string[]): string[] {
+  const headers: string[] = [];
+  const off = guardsOf(ALL_GUARDS & ~guards);
+  if (off.length > 0) headers.push('x-cofferdam-guards-off', off.join(','));
+  if (faults.length > 0) headers.push('x-cofferdam-fault', faults.join(','));
+  return headers;
+}
+
+/** The tenants' port: OpenAI's routes on top of one upstream. */
+export class Gateway {
+  readonly metrics: GatewayMetrics;
+  readonly accounts: readonly TenantAccount[];
+  readonly room: WaitingRoom;
+  readonly #options: GatewayOptions;
+  readonly #listener: Listener;
+  readonly #ladder: Ladder;
+  readonly #exchangeContext: ExchangeContext;
+  readonly #open = new Set<Exchange>();
+  readonly #startedS: number;
+  #hosts: HostRule | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    const { upstream, tenants, clock } = options;
+    const guards = options.guards ?? ALL_GUARDS;
+    const standing = standingHeaders(guards, options.faults ?? []);
+    this.#startedS = Math.floor(clock.wallMs() / 1000);
+    this.accounts = tenants.tenants.map(openAccount);
+    this.metrics = new GatewayMetrics({
+      capacity: () => upstream.capacity(),
+      accounts: this.accounts,
+      ...(options.stats === undefined ? {} : { stats: options.stats }),
+    });
+    this.room = newRoom(options);
+    this.#exchangeContext = {
+      clock,
+      standingHeaders: standing,
+      refused: (error) => this.metrics.refused(error.code),
+    };
+    const context: LadderContext = {
+      upstream,
+      registry: tenants,
+      accounts: new Map(this.accounts.map((account) => [account.tenant, account])),
+      room: this.room,
+      guards,
+      metrics: this.metrics,
+      findings: new BoundedFindings(options.findings),
+      clock,
+      bodyBytesMax: options.bodyBytesMax ?? BODY_BYTES_MAX,
+      temperatureDefault: options.temperatureDefault ?? 1,
+    };
+    this.#ladder = new Ladder(context);
+    this.#listener = new Listener({
+      clock,
+      standingHeaders: standing,
+      handle: (request, response, expectsContinue) => this.#handle(request, response, expectsContinue),
+      ...options.socketBounds,
+    });
+  }
+
+  /** Open HTTP requests, whatever they wait for. */
+  get open(): number {
+    return this.#open.size;
+  }
+
+  /** Rejects with CodedError `usage` when the port can't be had. */
+  async listen(at: ListenAt): Promise<{ readonly port: number; readonly url: string }> {
+    this.#hosts = new HostRule(at.host, this.#options.hostNames);
+    const { port } = await this.#listener.listen(at);
+    return { port, url: urlOf(at.host, port) };
+  }
+
+  /** Open requests finish or fail with `shutting_down`; resolves within CLOSE_GRACE_MS and CLOSE_FAIL_MS together. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close(this.#options.closeGraceMs ?? CLOSE_GRACE_MS);
+    return this.#closing;
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
+    this.room.refuseAll(shuttingDown);
+    const failing = this.#options.clock.after(graceMs, () => {
+      for (const exchange of this.#open) exchange.interrupt(shuttingDown());
+      this.#options.clock.soon(() => this.#listener.closeIdle());
+    });
+    await closed;
+    failing.cancel();
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const exchange = new Exchange(this.#exchangeContext, request, response, expectsContinue);
+    this.#open.add(exchange);
+    response.once('close', () => {
+      this.#open.delete(exchange);
+      if (this.#closing !== null) this.#options.clock.soon(() => this.#listener.closeIdle());
+    });
+    try {
+      this.#hosts!.check(request);
+      this.#route(exchange, request);
+    } catch (thrown) {
+      exchange.refuse(thrown);
+    }
+  }
+
+  #route(exchange: Exchange, request: IncomingMessage): void {
+    const path = pathOf(request);
+    if (path === '/health') {
+      requireMethod(request, 'GET');
+      if (this.#closing !== null) throw shuttingDown();
+      exchange.answer(200, '{"status":"ok"}');
+      return;
+    }
+    const route = ROUTES.get(path);
+    if (route !== undefined) {
+      requireMethod(request, 'POST');
+      if (this.#closing !== null) throw shuttingDown();
+      void this.#ladder.serve(exchange, route);
+      return;
+    }
+    if (path === '/v1/models' || path.startsWith('/v1/models/')) {
+      requireMethod(request, 'GET');
+      this.#ladder.authenticate(exchange);
+      exchange.answer(200, this.#models(path));
+      return;
+    }
+    throw new CodedError('not_found', 'Expected the path of a route that is served here, got another one.');
+  }
+
+  #models(path: string): string {
+    const { upstream } = this.#options;
+    const limit = effectiveLimit(upstream.capacity())?.tokens ?? null;
+    const rows: ModelRow[] = upstream
+      .describe()
+      .models.map((id) => ({ id, createdS: this.#startedS, maxModelLen: limit }));
+    if (path === '/v1/models') return modelsJson(rows);
+    const row = rows.find((each) => each.id === decoded(path.slice('/v1/models/'.length)));
+    if (row === undefined) throw new CodedError('not_found', 'Expected the name of a model that is served here.');
+    return oneModelJson(row);
+  }
+}
+
+const ROUTES: ReadonlyMap<string, Route> = new Map([
+  ['/v1/chat/completions', 'chat'],
+  ['/v1/completions', 'completions'],
+]);
+
+function newRoom(options: GatewayOptions): WaitingRoom {
+  const { upstream } = options;
+  return new WaitingRoom({
+    clock: options.clock,
+    tenants: options.tenants.tenants.length,
+    size: () => {
+      const capacity = upstream.capacity();
+      return {
+        runningMax: upstream.describe().runningMax,
+        poolTokens: capacity.decodePool,
+        pageTokens: capacity.pageTokens,
+        requestTokensMax: requestTokensMax(upstream),
+      };
+    },
+    ...(options.tenantOpenMax === undefined ? {} : { tenantOpenMax: options.tenantOpenMax }),
+    ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
+    ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
+  });
+}
+
+export function shuttingDown(): CodedError {
+  return new CodedError('shutting_down', 'The server is shutting down; send the request again later.');
+}
+
+export function urlOf(host: string, port: number): string {
+  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
+}
+
+export function pathOf(request: IncomingMessage): string {
+  const url = request.url ?? '/';
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}
+
+export function requireMethod(request: IncomingMessage, method: string): void {
+  if (request.method === method) return;
+  throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`);
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Waits until nothing is open any more, or `msMax` have gone; for whoever closes the upstream next. */
+export async function drained(gateway: Gateway, clock: Clock, msMax: number): Promise<boolean> {
+  const endMs = clock.nowMs() + msMax;
+  while (gateway.room.heldTokens > 0 || gateway.room.running > 0) {
+    if (clock.nowMs() >= endMs) return false;
+    await sleep(clock, 10);
+  }
+  return true;
+}

@@ -1,0 +1,334 @@
+import { assert } from '../base/assert.js';
+import { BoundedQueue } from '../base/bounded-queue.js';
+import type { Clock, Timer } from '../base/clock.js';
+import { CodedError } from '../base/errors.js';
+import { OVERTAKES_MAX, RETRY_AFTER_S, TENANT_OPEN_MAX, WAIT_MS_MAX, WAITING_MAX } from './bounds.js';
+import type { Tenant } from './tenants.js';
+
+/** What one tenant has open. All zero when it has nothing open, whatever happened before. */
+export interface TenantAccount {
+  readonly tenant: Tenant;
+  running: number;
+  waiting: number;
+  /** Tokens of the decode pool, whole pages: from dispatch to `end`. */
+  leasedTokens: number;
+  /** From `end` to `released`. */
+  drainingTokens: number;
+  /** Bytes of bodies that are being read. */
+  bodyBytes: number;
+}
+
+export function openAccount(tenant: Tenant): TenantAccount {
+  return { tenant, running: 0, waiting: 0, leasedTokens: 0, drainingTokens: 0, bodyBytes: 0 };
+}
+
+/** What the upstream holds; read again at every decision. */
+export interface RoomSize {
+  /** Requests at once. */
+  readonly runningMax: number;
+  /** Tokens of the decode pool; null: not known, and then only permits bound. */
+  readonly poolTokens: number | null;
+  readonly pageTokens: number;
+  /** The largest request that is admitted, in tokens of the decode pool. */
+  readonly requestTokensMax: number;
+}
+
+export interface WaitingOptions {
+  readonly clock: Clock;
+  readonly size: () => RoomSize;
+  readonly tenants: number;
+  /** @default TENANT_OPEN_MAX */
+  readonly tenantOpenMax?: number;
+  /** @default WAITING_MAX */
+  readonly waitingMax?: number;
+  /** @default WAIT_MS_MAX */
+  readonly waitMsMax?: number;
+}
+
+/** Where a ticket is. It moves forward only. */
+type TicketPhase = 'waiting' | 'leased' | 'draining' | 'over';
+
+export interface Ticket {
+  readonly phase: TicketPhase;
+  /** Leaves the queue without a turn; nothing after the turn has come. */
+  cancel(): void;
+  /** The request's `end`: the permit goes back, its tokens drain. */
+  ended(): void;
+  /** The request's `released`: its tokens go back. */
+  released(): void;
+}
+
+export interface Turn {
+  /** The permit and the tokens are taken: dispatch now. */
+  granted(ticket: Ticket): void;
+  /** It waited too long, or the gateway closes. */
+  refused(error: CodedError): void;
+}
+
+interface Entry {
+  readonly account: TenantAccount;
+  readonly queue: TenantQueue;
+  /** Whole pages. */
+  readonly tokens: number;
+  readonly turn: Turn;
+  phase: TicketPhase;
+  overtaken: number;
+  timer: Timer | null;
+}
+
+interface TenantQueue {
+  readonly account: TenantAccount;
+  readonly waiting: BoundedQueue<Entry>;
+}
+
+/**
+ * Who is dispatched next. A request is dispatched when a permit is free and its tokens fit what is left of the decode pool by
+ * our own accounting, so that the engine never has to queue.
+ *
+ * Waiting is first in, first out inside a tenant, and goes round between tenants: who was served goes to the back. A request
+ * that waits for room may be passed by `OVERTAKES_MAX` later ones of other tenants, and then by nobody, so that it is served
+ * as soon as what runs has ended. While there are other tenants, one of them never holds the last permit, nor the room of the
+ * largest request that is admitted: a tenant that reads slowly takes nobody's turn but its own.
+ */
+export class WaitingRoom {
+  readonly #clock: Clock;
+  readonly #size: () => RoomSize;
+  readonly #tenants: number;
+  readonly #tenantOpenMax: number;
+  readonly #waitingMax: number;
+  readonly #waitMsMax: number;
+  /** Tenants with waiting requests, next one first. */
+  #round: TenantQueue[] = [];
+  readonly #queues = new Map<TenantAccount, TenantQueue>();
+  #waiting = 0;
+  #running = 0;
+  #heldTokens = 0;
+  #pumping = false;
+  #pumpAgain = false;
+
+  constructor(options: WaitingOptions) {
+    this.#clock = options.clock;
+    this.#size = options.size;
+    this.#tenants = options.tenants;
+    this.#tenantOpenMax = options.tenantOpenMax ?? TENANT_OPEN_MAX;
+    this.#waitingMax = options.waitingMax ?? WAITING_MAX;
+    this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Tokens leased and draining, of all tenants. */
+  get heldTokens(): number {
+    return this.#heldTokens;
+  }
+
+  /**
+   * Asks for a turn with `tokens` of the decode pool (0: by permits alone). `granted` may be called before this returns.
+   * Throws `rate_limit_exceeded` at the tenant's own bound, which is looked at first, and `no_capacity` at the shared one.
+   */
+  enter(account: TenantAccount, tokens: number, turn: Turn): Ticket {
+    this.#checkBounds(account);
+    const entry = this.#newEntry(account, tokens, turn);
+    if (entry.queue.waiting.size === 0) this.#round.push(entry.queue);
+    const pushed = entry.queue.waiting.push(entry);
+    assert(pushed, 'a tenant waits with more requests than it may have open');
+    this.#waiting++;
+    account.waiting++;
+    this.#pump();
+    if (entry.phase === 'waiting') this.#boundWait(entry);
+    return new TicketHandle(this, entry);
+  }
+
+  #checkBounds(account: TenantAccount): void {
+    if (account.running + account.waiting >= this.#tenantOpenMax) {
+      throw new CodedError(
+        'rate_limit_exceeded',
+        `Expected at most ${this.#tenantOpenMax} open requests of one tenant; wait until some of yours have ended.`,
+        { retryAfterS: RETRY_AFTER_S },
+      );
+    }
+    if (this.#waiting >= this.#waitingMax) throw noCapacity();
+  }
+
+  #newEntry(account: TenantAccount, tokens: number, turn: Turn): Entry {
+    let queue = this.#queues.get(account);
+    if (queue === undefined) {
+      queue = { account, waiting: new BoundedQueue<Entry>(this.#tenantOpenMax) };
+      this.#queues.set(account, queue);
+    }
+    return { account, queue, tokens: this.#wholePages(tokens), turn, phase: 'waiting', overtaken: 0, timer: null };
+  }
+
+  #wholePages(tokens: number): number {
+    const { poolTokens, pageTokens } = this.#size();
+    const rounded = Math.ceil(tokens / pageTokens) * pageTokens;
+    // What was admitted to a pool of broken pages still gets its turn, alone.
+    return poolTokens === null ? rounded : Math.min(rounded, Math.floor(poolTokens / pageTokens) * pageTokens);
+  }
+
+  #boundWait(entry: Entry): void {
+    entry.timer = this.#clock.after(this.#waitMsMax, () => {
+      entry.timer = null;
+      this.#leave(entry);
+      entry.turn.refused(noCapacity());
+      this.#pump();
+    });
+  }
+
+  /** Refuses everything that waits, for closing. */
+  refuseAll(error: () => CodedError): void {
+    for (;;) {
+      const entry = this.#round[0]?.waiting.peek();
+      if (entry === undefined) return;
+      this.#leave(entry);
+      entry.turn.refused(error());
+    }
+  }
+
+  /** Grants turns until nothing more fits. A turn may end at once and call back in here; that only asks for another pass. */
+  #pump(): void {
+    if (this.#pumping) {
+      this.#pumpAgain = true;
+      return;
+    }
+    this.#pumping = true;
+    try {
+      do {
+        this.#pumpAgain = false;
+        while (this.#grantOne());
+      } while (this.#pumpAgain);
+    } finally {
+      this.#pumping = false;
+    }
+  }
+
+  #grantOne(): boolean {
+    const size = this.#size();
+    if (this.#running >= size.runningMax) return false;
+    const passed: Entry[] = [];
+    for (const queue of this.#round) {
+      const entry = queue.waiting.peek();
+      assert(entry !== undefined, 'a tenant without waiting requests stands in the round');
+      // At its own ceiling a tenant waits for itself; that is nobody's overtaking.
+      if (!this.#withinCeiling(entry, size)) continue;
+      if (this.#fits(entry, size)) {
+        for (const each of passed) each.overtaken++;
+        this.#grant(entry);
+        return true;
+      }
+      if (entry.overtaken >= OVERTAKES_MAX) return false;
+      passed.push(entry);
+    }
+    return false;
+  }
+
+  #fits(entry: Entry, size: RoomSize): boolean {
+    return size.poolTokens === null || entry.tokens === 0 || this.#heldTokens + entry.tokens <= size.poolTokens;
+  }
+
+  #withinCeiling(entry: Entry, size: RoomSize): boolean {
+    if (this.#tenants < 2) return true;
+    const { account } = entry;
+    if (account.running > 0 && account.running >= size.runningMax - 1) return false;
+    const held = account.leasedTokens + account.drainingTokens;
+    if (size.poolTokens === null || entry.tokens === 0 || held === 0) return true;
+    return held + entry.tokens <= Math.max(size.poolTokens - size.requestTokensMax, size.poolTokens / 2);
+  }
+
+  #grant(entry: Entry): void {
+    const { account } = entry;
+    this.#leave(entry);
+    // Served: to the back of the round, if more of it waits.
+    if (entry.queue.waiting.size > 0) {
+      this.#round = this.#round.filter((each) => each !== entry.queue);
+      this.#round.push(entry.queue);
+    }
+    entry.phase = 'leased';
+    account.running++;
+    account.leasedTokens += entry.tokens;
+    this.#running++;
+    this.#heldTokens += entry.tokens;
+    entry.turn.granted(new TicketHandle(this, entry));
+  }
+
+  /** Out of the queue, whichever way. */
+  #leave(entry: Entry): void {
+    assert(entry.phase === 'waiting', 'only a waiting request leaves the queue');
+    entry.phase = 'over';
+    entry.timer?.cancel();
+    entry.timer = null;
+    const removed = entry.queue.waiting.remove(entry);
+    assert(removed, 'a waiting request stands in the queue of its tenant');
+    if (entry.queue.waiting.size === 0) this.#round = this.#round.filter((each) => each !== entry.queue);
+    entry.account.waiting--;
+    this.#waiting--;
+    assert(this.#waiting >= 0 && entry.account.waiting >= 0, 'fewer requests wait than none');
+  }
+
+  /** For the ticket. */
+  cancelEntry(entry: Entry): void {
+    if (entry.phase !== 'waiting') return;
+    this.#leave(entry);
+    this.#pump();
+  }
+
+  /** For the ticket. */
+  endEntry(entry: Entry): void {
+    assert(entry.phase === 'leased', 'a request ends once, after its turn');
+    entry.phase = 'draining';
+    entry.account.running--;
+    entry.account.leasedTokens -= entry.tokens;
+    entry.account.drainingTokens += entry.tokens;
+    this.#running--;
+    assert(this.#running >= 0 && entry.account.running >= 0, 'fewer requests run than none');
+    this.#pump();
+  }
+
+  /** For the ticket. */
+  releaseEntry(entry: Entry): void {
+    assert(entry.phase === 'draining', 'a request is released once, after its end');
+    entry.phase = 'over';
+    entry.account.drainingTokens -= entry.tokens;
+    this.#heldTokens -= entry.tokens;
+    assert(this.#heldTokens >= 0 && entry.account.drainingTokens >= 0, 'fewer tokens are held than none');
+    this.#pump();
+  }
+}
+
+function noCapacity(): CodedError {
+  return new CodedError('no_capacity', 'No capacity is free for this request now; try again later.', {
+    retryAfterS: RETRY_AFTER_S,
+  });
+}
+
+class TicketHandle implements Ticket {
+  readonly #room: WaitingRoom;
+  readonly #entry: Entry;
+
+  constructor(room: WaitingRoom, entry: Entry) {
+    this.#room = room;
+    this.#entry = entry;
+  }
+
+  get phase(): TicketPhase {
+    return this.#entry.phase;
+  }
+
+  cancel(): void {
+    this.#room.cancelEntry(this.#entry);
+  }
+
+  ended(): void {
+    this.#room.endEntry(this.#entry);
+  }
+
+  released(): void {
+    this.#room.releaseEntry(this.#entry);
+  }
+}

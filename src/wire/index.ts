@@ -1,0 +1,16 @@
+export { BODY_BYTES_MAX, checkBodyHead, JSON_DEPTH_MAX, parseJsonObject, readBody } from './body.js';
+export { asCodedError, errorJson, openAiError, type OpenAiError } from './errors.js';
+export { ANSWERED_HEADERS, bearerKey, headerCount, HOP_BY_HOP, hostName, HostRule, isLoopback } from './headers.js';
+export {
+  type AnswerHead,
+  answerJson,
+  ChunkWriter,
+  errorFrame,
+  type ModelRow,
+  modelsJson,
+  oneModelJson,
+  type Route,
+  SSE_DONE,
+  type Usage,
+} from './openai.js';
+export { SSE_EVENT_CHARACTERS_MAX, SseOverflow, SseReader } from './sse.js';
