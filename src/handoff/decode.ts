@@ -217,15 +217,14 @@ function firstInRoom(view: View, room: number): number {
 
 /** Prefill's writes have all landed; `tokens` is what it says it wrote. */
 function onComplete(view: View, slot: number, event: Int32Array, out: Out): void {
-  if (slot < 0) return;
+  if (slot < 0) return answerOlder(view, event, out);
   const at = slotAt(view, slot);
   const phase = phaseOf(view, slot);
   if (phase === DecodePhase.decoding || phase === DecodePhase.reading)
     return sendPrefill(view, slot, EventKind.committed, out);
   if (phase === DecodePhase.idle) {
-    view.cells[at + DS.peer] = event[E.from];
-    const word = view.cells[at + DS.result] === Result.finished ? EventKind.committed : EventKind.drain;
-    return sendPrefill(view, slot, word, out);
+    const isCommitted = view.cells[at + DS.result] === Result.finished;
+    return answer(view, event, isCommitted ? EventKind.committed : EventKind.drain, out);
   }
   if (phase !== DecodePhase.leased) return;
   view.cells[at + DS.completed] = event[E.tokens];
@@ -235,6 +234,23 @@ function onComplete(view: View, slot: number, event: Int32Array, out: Out): void
   }
   enter(view, slot, DecodePhase.verifying);
   emit(out, EffectKind.verify, 0, slot);
+}
+
+/**
+ * Prefill still waits to hear of an attempt that is over here. Nobody else can tell it: the gateway may have counted the attempt as
+ * closed by prefill's restart, after which prefill took its lease all the same.
+ */
+function answerOlder(view: View, event: Int32Array, out: Out): void {
+  if (!isForMe(view, event)) return;
+  if (event[E.attempt] < view.cells[slotAt(view, event[E.slot]) + DS.attempt]) answer(view, event, EventKind.drain, out);
+}
+
+/** Answers whoever sent the message, about the attempt that it speaks of. */
+function answer(view: View, event: Int32Array, kind: number, out: Out): void {
+  sendPrefill(view, event[E.slot], kind, out);
+  const message = lastMessage(out);
+  out.cells[message + E.attempt] = event[E.attempt];
+  out.cells[message + E.to] = event[E.from];
 }
 
 /** The runner has compared tags and checksums of the prompt's pages. */

@@ -87,17 +87,7 @@ function onStart(view: View, slot: number, event: Int32Array, out: Out): void {
     if (isIdle) sendClosed(view, slot, out);
     return;
   }
-  if (makeWay(view, slot, out)) begin(view, slot, event, out);
-}
-
-/**
- * True where the slot is free for a newer attempt. One exists only after the gateway saw the older attempt closed, if need be by a
- * restart that this node took the older one's lease after: what is still done for it stops, since nobody will ever ask for it again.
- */
-function makeWay(view: View, slot: number, out: Out): boolean {
-  const at = slotAt(view, slot);
-  if (view.cells[at + PS.phase] !== PrefillPhase.idle) stop(view, slot, Result.aborted, out);
-  return view.cells[at + PS.phase] === PrefillPhase.idle;
+  if (isIdle) begin(view, slot, event, out);
 }
 
 /** The fault: a retry comes under the old number, and nothing compares. */
@@ -150,7 +140,8 @@ function onLease(view: View, slot: number, event: Int32Array, out: Out): void {
   if (!isFromDecode(view, event)) return;
   const { cells } = view;
   const at = slotAt(view, slot);
-  if (event[E.attempt] > cells[at + PS.attempt] && makeWay(view, slot, out)) begin(view, slot, event, out);
+  const isIdle = cells[at + PS.phase] === PrefillPhase.idle;
+  if (event[E.attempt] > cells[at + PS.attempt] && isIdle) begin(view, slot, event, out);
   if (event[E.attempt] < cells[at + PS.attempt]) {
     return sendDecode(view, slot, EventKind.drained, event[E.attempt], out);
   }
@@ -189,7 +180,7 @@ function onAbort(view: View, slot: number, event: Int32Array, out: Out): void {
   const known = view.cells[at + PS.attempt];
   if (event[E.attempt] < known) return;
   if (event[E.attempt] > known) {
-    if (!makeWay(view, slot, out)) return;
+    if (view.cells[at + PS.phase] !== PrefillPhase.idle) return;
     remember(view, slot, event[E.attempt]);
   }
   if (view.cells[at + PS.phase] === PrefillPhase.idle) return sendClosed(view, slot, out);
@@ -207,11 +198,11 @@ function remember(view: View, slot: number, attempt: number): void {
 function onDrain(view: View, slot: number, event: Int32Array, out: Out): void {
   if (!isFromDecode(view, event)) return;
   const at = slotAt(view, slot);
+  const isIdle = view.cells[at + PS.phase] === PrefillPhase.idle;
   if (event[E.attempt] > view.cells[at + PS.attempt]) {
-    if (!makeWay(view, slot, out)) return;
+    if (!isIdle) return;
     remember(view, slot, event[E.attempt]);
   }
-  const isIdle = view.cells[at + PS.phase] === PrefillPhase.idle;
   if (event[E.attempt] < view.cells[at + PS.attempt] || isIdle) {
     return sendDecode(view, slot, EventKind.drained, event[E.attempt], out);
   }
