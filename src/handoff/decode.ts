@@ -6,8 +6,8 @@
 import { FAULT, GUARD, deviates, guarded, guardHit } from './rules.js';
 import { DH, DS, listAt, PageState, PG, pageAt, slotAt, type View } from './layout.js';
 import { drainPages, dropPrefix, evictPage, freeCount, freePage, sealPage, takePage } from './ledger.js';
-import { E, EffectKind, EventKind, emit, type Out, Result } from './messages.js';
-import { takePrefix } from './prefill.js';
+import { E, EffectKind, EventKind, emit, lastMessage, type Out, Result } from './messages.js';
+import { fits, takePrefix } from './prefill.js';
 
 export const DecodePhase = {
   idle: 0,
@@ -112,7 +112,7 @@ function onStart(view: View, slot: number, event: Int32Array, out: Out): void {
   cells[at + DS.promptPages] = event[E.promptPages];
   cells[at + DS.pages] = event[E.pages];
   enter(view, slot, DecodePhase.waiting);
-  if (event[E.pages] > view.shape.pages || event[E.pages] > view.shape.pagesPerSlot) {
+  if (!fits(view, event[E.promptPages], event[E.pages])) {
     if (guarded(view, GUARD.rejection)) guardHit(out, GUARD.rejection, slot);
     close(view, slot, Result.refused, out);
   }
@@ -134,19 +134,28 @@ function repeat(view: View, slot: number, out: Out): void {
 function onHit(view: View, slot: number, event: Int32Array): void {
   const at = slotAt(view, slot);
   if (event[E.attempt] !== view.cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
-  takePrefix(view, listAt(view, slot, 0), at + DS.prefix, at + DS.tenant, at + DS.salt, event);
+  const placesMax = view.cells[at + DS.promptPages];
+  takePrefix(view, listAt(view, slot, 0), placesMax, at + DS.prefix, at + DS.tenant, at + DS.salt, event);
   view.cells[at + DS.held] = view.cells[at + DS.prefix];
 }
 
-/** With free pages for the prompt and all of the output, and only then, the slot gets its lease. */
+/**
+ * With free pages for the prompt and all of the output, and only then, the slot gets its lease. A slot that has to wait lets go of
+ * its prefix: slots that hold some pages and wait for more could wait for each other for ever.
+ */
 function onAdmit(view: View, slot: number, event: Int32Array, out: Out): void {
   const { cells } = view;
   const at = slotAt(view, slot);
   if (event[E.attempt] !== cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
   const prefix = cells[at + DS.prefix];
   const wanted = cells[at + DS.pages];
-  if (freeCount(view) < wanted - prefix) return;
   const list = listAt(view, slot, 0);
+  if (freeCount(view) < wanted - prefix) {
+    dropPrefix(view, list, prefix);
+    cells[at + DS.held] = 0;
+    cells[at + DS.prefix] = 0;
+    return;
+  }
   for (let place = prefix; place < wanted; place++) cells[list + place] = takePage(view, slot);
   cells[at + DS.held] = wanted;
   cells[at + DS.peer] = cells[view.at + DH.prefillIncarnation];
@@ -159,6 +168,7 @@ function onAttach(view: View, slot: number, event: Int32Array, out: Out): void {
   const { cells } = view;
   const at = slotAt(view, slot);
   if (event[E.attempt] !== cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
+  release(view, slot, null, out);
   if (!deviates(view, FAULT['stale-handle'], GUARD.lease)) {
     guardHit(out, GUARD.lease, slot);
     return close(view, slot, Result.badLease, out);
@@ -207,15 +217,14 @@ function firstInRoom(view: View, room: number): number {
 
 /** Prefill's writes have all landed; `tokens` is what it says it wrote. */
 function onComplete(view: View, slot: number, event: Int32Array, out: Out): void {
-  if (slot < 0) return;
+  if (slot < 0) return answerOlder(view, event, out);
   const at = slotAt(view, slot);
   const phase = phaseOf(view, slot);
   if (phase === DecodePhase.decoding || phase === DecodePhase.reading)
     return sendPrefill(view, slot, EventKind.committed, out);
   if (phase === DecodePhase.idle) {
-    view.cells[at + DS.peer] = event[E.from];
-    const word = view.cells[at + DS.result] === Result.finished ? EventKind.committed : EventKind.drain;
-    return sendPrefill(view, slot, word, out);
+    const isCommitted = view.cells[at + DS.result] === Result.finished;
+    return answer(view, event, isCommitted ? EventKind.committed : EventKind.drain, out);
   }
   if (phase !== DecodePhase.leased) return;
   view.cells[at + DS.completed] = event[E.tokens];
@@ -225,6 +234,23 @@ function onComplete(view: View, slot: number, event: Int32Array, out: Out): void
   }
   enter(view, slot, DecodePhase.verifying);
   emit(out, EffectKind.verify, 0, slot);
+}
+
+/**
+ * Prefill still waits to hear of an attempt that is over here. Nobody else can tell it: the gateway may have counted the attempt as
+ * closed by prefill's restart, after which prefill took its lease all the same.
+ */
+function answerOlder(view: View, event: Int32Array, out: Out): void {
+  if (!isForMe(view, event)) return;
+  if (event[E.attempt] < view.cells[slotAt(view, event[E.slot]) + DS.attempt]) answer(view, event, EventKind.drain, out);
+}
+
+/** Answers whoever sent the message, about the attempt that it speaks of. */
+function answer(view: View, event: Int32Array, kind: number, out: Out): void {
+  sendPrefill(view, event[E.slot], kind, out);
+  const message = lastMessage(out);
+  out.cells[message + E.attempt] = event[E.attempt];
+  out.cells[message + E.to] = event[E.from];
 }
 
 /** The runner has compared tags and checksums of the prompt's pages. */
@@ -405,6 +431,7 @@ function sealListed(
     const place = event[E.list + 2 * i];
     if (place < prefix || place >= held) continue;
     const page = view.cells[list + place];
+    if (view.cells[pageAt(view, page) + PG.state] !== PageState.leased) continue;
     const hash = event[E.list + 2 * i + 1];
     sealPage(view, page, view.cells[at + DS.tenant], view.cells[at + DS.salt], hash);
     const effect = emit(out, EffectKind.seal, 0, slot);
@@ -422,24 +449,30 @@ function close(view: View, slot: number, result: number, out: Out): void {
 function sendLease(view: View, slot: number, out: Out): void {
   const at = slotAt(view, slot);
   sendPrefill(view, slot, EventKind.lease, out);
-  const message = (out.length - 1) * (E.list + 1) + 1;
+  const message = lastMessage(out);
   out.cells[message + E.tokens] = view.cells[at + DS.tokens];
   out.cells[message + E.promptPages] = view.cells[at + DS.promptPages];
   out.cells[message + E.pages] = view.cells[at + DS.pages];
   out.cells[message + E.tenant] = view.cells[at + DS.tenant];
   out.cells[message + E.salt] = view.cells[at + DS.salt];
-  // The runner appends the (page, epoch) pairs of the prompt's places: `leaseList`.
-  out.cells[message + E.count] = view.cells[at + DS.promptPages];
+  // The runner appends the (page, epoch) pairs of the prompt's places behind the prefix: `leaseList`.
+  out.cells[message + E.code] = view.cells[at + DS.prefix];
+  out.cells[message + E.count] = view.cells[at + DS.promptPages] - view.cells[at + DS.prefix];
 }
 
-/** Writes the (page, epoch) pairs of a slot's prompt places behind a lease message; what the runner sends. */
+/**
+ * Writes the (page, epoch) pairs of a slot's prompt places behind a lease message; what the runner sends. Prefix pages are left out:
+ * they have other readers, so nobody may write them.
+ */
 export function leaseList(view: View, slot: number, message: Int32Array, at: number): void {
   const list = listAt(view, slot, 0);
-  const count = view.cells[slotAt(view, slot) + DS.promptPages];
-  for (let place = 0; place < count; place++) {
+  const prefix = view.cells[slotAt(view, slot) + DS.prefix];
+  const last = view.cells[slotAt(view, slot) + DS.promptPages];
+  for (let place = prefix; place < last; place++) {
     const page = view.cells[list + place];
-    message[at + 2 * place] = page;
-    message[at + 2 * place + 1] = view.cells[pageAt(view, page) + PG.epoch];
+    const pair = at + 2 * (place - prefix);
+    message[pair] = page;
+    message[pair + 1] = view.cells[pageAt(view, page) + PG.epoch];
   }
 }
 
@@ -470,5 +503,7 @@ function sendFailing(view: View, slot: number, out: Out): void {
 }
 
 function sendClosed(view: View, slot: number, out: Out): void {
-  sendGateway(view, slot, EventKind.decodeClosed, view.cells[slotAt(view, slot) + DS.result], out);
+  const at = slotAt(view, slot);
+  sendGateway(view, slot, EventKind.decodeClosed, view.cells[at + DS.result], out);
+  out.cells[lastMessage(out) + E.pages] = view.cells[at + DS.completed];
 }

@@ -80,7 +80,7 @@ function onSubmit(view: View, slot: number, event: Int32Array, out: Out): void {
   cells[at + GS.tokens] = event[E.tokens];
   cells[at + GS.promptPages] = event[E.promptPages];
   cells[at + GS.pages] = event[E.pages];
-  cells[at + GS.retries] = event[E.from];
+  cells[at + GS.retries] = Math.max(event[E.from], 0);
   cells[at + GS.again] = 0;
   cells[at + GS.terminals] = 0;
   cells[at + GS.result] = Result.none;
@@ -123,8 +123,10 @@ function send(view: View, slot: number, effect: number, kind: number, out: Out):
 }
 
 /** The client's one terminal result; what is left is to see both sides closed. */
-function end(view: View, slot: number, result: number, out: Out): void {
+function end(view: View, slot: number, reason: number, out: Out): void {
   const at = slotAt(view, slot);
+  // A peer that ends an attempt without saying why has given it up.
+  const result = reason === Result.none ? Result.abandoned : reason;
   view.cells[at + GS.terminals]++;
   view.cells[at + GS.result] = result;
   const effect = emit(out, EffectKind.clientEnd, 0, slot);
@@ -188,7 +190,9 @@ function onPrefillClosed(view: View, slot: number, event: Int32Array, out: Out):
   if (view.cells[at + GS.phase] === GatewayPhase.idle) return;
   view.cells[at + GS.prefillClosed] = 1;
   const result = event[E.code];
-  if (view.cells[at + GS.phase] === GatewayPhase.open && result !== Result.finished) {
+  // While the attempt is open only decode has it aborted, and decode's own word gives the reason.
+  const isLastWord = result !== Result.finished && result !== Result.aborted;
+  if (view.cells[at + GS.phase] === GatewayPhase.open && isLastWord) {
     return fail(view, slot, result, result === Result.peerDown, out);
   }
   settle(view, slot, out);
@@ -197,20 +201,26 @@ function onPrefillClosed(view: View, slot: number, event: Int32Array, out: Out):
 /** `tokens` is decode's count, `code` what prefill said it completed; both must be the gateway's own. */
 function onStarted(view: View, slot: number, event: Int32Array, out: Out): void {
   if (!isCurrent(view, slot, event, GH.decodeIncarnation)) return;
+  if (view.cells[slotAt(view, slot) + GS.phase] !== GatewayPhase.open) return;
+  startStream(view, slot, event[E.tokens], event[E.code], out);
+}
+
+/** Lets the answer out, if decode and prefill counted what the gateway counted; else ends the request. */
+function startStream(view: View, slot: number, decoded: number, completed: number, out: Out): void {
   const at = slotAt(view, slot);
-  if (view.cells[at + GS.phase] !== GatewayPhase.open) return;
   const counted = view.cells[at + GS.tokens];
-  if ((event[E.tokens] !== counted || event[E.code] !== counted) && guarded(view, GUARD.usage)) {
+  if ((decoded !== counted || completed !== counted) && guarded(view, GUARD.usage)) {
     guardHit(out, GUARD.usage, slot);
     return end(view, slot, Result.badUsage, out);
   }
   enter(view, slot, GatewayPhase.streaming);
   const effect = emit(out, EffectKind.clientStarted, 0, slot);
   out.cells[effect + E.attempt] = view.cells[at + GS.attempt];
-  out.cells[effect + E.tokens] = event[E.tokens];
-  out.cells[effect + E.code] = event[E.code];
+  out.cells[effect + E.tokens] = decoded;
+  out.cells[effect + E.code] = completed;
 }
 
+/** `code` is how it ended, `tokens` decode's count, `pages` what prefill said it completed. */
 function onDecodeClosed(view: View, slot: number, event: Int32Array, out: Out): void {
   if (!isCurrent(view, slot, event, GH.decodeIncarnation)) return;
   const at = slotAt(view, slot);
@@ -218,7 +228,12 @@ function onDecodeClosed(view: View, slot: number, event: Int32Array, out: Out): 
   view.cells[at + GS.decodeClosed] = 1;
   const result = event[E.code];
   if (!isOpen(view, slot)) return settle(view, slot, out);
-  if (result === Result.finished) return end(view, slot, Result.finished, out);
+  if (result === Result.finished) {
+    // `started` was lost or is late. An answer that nobody saw start passes the same check before it ends.
+    if (view.cells[at + GS.phase] === GatewayPhase.open) startStream(view, slot, event[E.tokens], event[E.pages], out);
+    if (isOpen(view, slot)) end(view, slot, Result.finished, out);
+    return;
+  }
   fail(view, slot, result, result === Result.peerDown, out);
 }
 

@@ -2,6 +2,7 @@
  * Events, messages and effects as fixed-width runs of integers. A message that one actor sends is the event that another gets.
  * The control wire may lose, repeat and reorder messages; nothing here relies on its order.
  */
+import { assert } from '../base/assert.js';
 
 /** Cells of an event (and of the message inside an effect). `list` pairs follow where `count` is above zero. */
 export const E = {
@@ -14,14 +15,15 @@ export const E = {
   to: 4,
   room: 5,
   tokens: 6,
-  /** `promptPages` of a start, lease or local event. */
+  /** `promptPages` of a start or lease; the first place of a `post`. */
   promptPages: 7,
+  /** Pages of prompt and output; pages of a chunk, of settled writes, of a `post`; in `decodeClosed` the tokens that prefill completed. */
   pages: 8,
   tenant: 9,
   salt: 10,
-  /** A `Result`, a count or a verdict, as the kind says. */
+  /** A `Result`, a count or a verdict, as the kind says; in a lease the first places that decode has already and that nobody writes. */
   code: 11,
-  /** Pairs (page, epoch), or (page, hash), behind the fixed cells. */
+  /** Pairs (page, epoch), or (page, hash), or (place, hash), behind the fixed cells. */
   count: 12,
   list: 13,
 } as const;
@@ -131,8 +133,8 @@ export const EffectKind = {
 export type EffectKindName = keyof typeof EffectKind;
 
 export const EFFECT_WIDTH: number = 1 + EVENT_FIXED_WIDTH;
-/** The most effects that one step writes: `peerDown` writes a few a slot. */
-export const effectsMax = (slots: number): number => 4 + 4 * slots;
+/** The most effects that one step writes: `peerDown` writes a few a slot, sealing one a page of the slot. */
+export const effectsMax = (slots: number, pagesPerSlot = 0): number => 4 + 4 * slots + pagesPerSlot;
 
 /** Where a step writes its effects; owned by the caller, emptied by it (`length = 0`). */
 export interface Out {
@@ -141,19 +143,27 @@ export interface Out {
   length: number;
 }
 
-export function newOut(slots: number): Out {
-  return { cells: new Int32Array(effectsMax(slots) * EFFECT_WIDTH), length: 0 };
+/** Room for the effects of one step. `pagesPerSlot` is needed only where pages are sealed. */
+export function newOut(slots: number, pagesPerSlot = 0): Out {
+  return { cells: new Int32Array(effectsMax(slots, pagesPerSlot) * EFFECT_WIDTH), length: 0 };
 }
 
 /** Appends an effect and returns the index of its first message cell (all zero). */
 export function emit(out: Out, effect: number, kind: number, slot: number): number {
   const at = out.length * EFFECT_WIDTH;
+  // A typed array swallows writes behind its end: an effect would be lost without a word.
+  assert(at + EFFECT_WIDTH <= out.cells.length, 'one step wrote more effects than its buffer holds');
   out.cells.fill(0, at, at + EFFECT_WIDTH);
   out.cells[at] = effect;
   out.cells[at + 1 + E.kind] = kind;
   out.cells[at + 1 + E.slot] = slot;
   out.length++;
   return at + 1;
+}
+
+/** Index of the first message cell of the effect written last. */
+export function lastMessage(out: Out): number {
+  return (out.length - 1) * EFFECT_WIDTH + 1;
 }
 
 const EVENT_NAMES: readonly string[] = namesByNumber(EventKind);

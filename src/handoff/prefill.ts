@@ -3,10 +3,10 @@
  * one-sided write into the pages that decode leased. It promises two things: it says `complete` only when its own writes have
  * settled, and it says `drained` only when nothing it posted for the attempt can still land and nothing more will be posted.
  */
-import { FAULT, GUARD, deviates, guarded, guardHit } from './rules.js';
+import { FAULT, GUARD, deviates, faulty, guarded, guardHit } from './rules.js';
 import { listAt, PageState, PG, PH, PS, pageAt, slotAt, type View } from './layout.js';
 import { dropPrefix, evictPage, freeCount, freePage, sealPage, takePage } from './ledger.js';
-import { E, EffectKind, EventKind, emit, type Out, Result } from './messages.js';
+import { E, EffectKind, EventKind, emit, lastMessage, type Out, Result } from './messages.js';
 
 export const PrefillPhase = { idle: 0, waiting: 1, computing: 2, flushing: 3, completing: 4, stopping: 5 } as const;
 export const PREFILL_EVENTS = [
@@ -106,7 +106,7 @@ function begin(view: View, slot: number, event: Int32Array, out: Out): void {
   cells[at + PS.tokens] = event[E.tokens];
   cells[at + PS.promptPages] = event[E.promptPages];
   enter(view, slot, PrefillPhase.waiting);
-  if (event[E.promptPages] <= view.shape.pages && event[E.promptPages] <= view.shape.pagesPerSlot) return;
+  if (fits(view, event[E.promptPages], event[E.promptPages])) return;
   if (deviates(view, FAULT['rejected-stays-alive'], GUARD.rejection)) {
     // The fault: the prompt is swapped for a placeholder of one token, and the request goes on as if it were whole.
     cells[at + PS.tokens] = 1;
@@ -115,6 +115,11 @@ function begin(view: View, slot: number, event: Int32Array, out: Out): void {
   }
   guardHitIfOn(view, slot, out);
   refuse(view, slot, out);
+}
+
+/** Whether a pool can ever hold the request: its prompt, and prompt and output together. Shared by both pools. */
+export function fits(view: View, promptPages: number, pages: number): boolean {
+  return promptPages >= 1 && promptPages <= pages && pages <= view.shape.pages && pages <= view.shape.pagesPerSlot;
 }
 
 function guardHitIfOn(view: View, slot: number, out: Out): void {
@@ -147,14 +152,25 @@ function onLease(view: View, slot: number, event: Int32Array, out: Out): void {
     if (word === EventKind.reject && deviates(view, FAULT['unannounced-rejection'], GUARD.rejection)) return;
     return sendDecode(view, slot, word, event[E.attempt], out);
   }
-  if (phase !== PrefillPhase.waiting || cells[at + PS.peer] !== 0) return;
+  if (phase === PrefillPhase.waiting && cells[at + PS.peer] === 0) takeLease(view, slot, event);
+}
+
+/** The lease names a page for every place but the first `code`, which decode shares with others and nobody writes. */
+function takeLease(view: View, slot: number, event: Int32Array): void {
+  const { cells } = view;
+  const at = slotAt(view, slot);
+  const first = event[E.code];
+  const last = cells[at + PS.promptPages];
+  // One that leaves a place without a page is no lease: what is not named cannot be written to.
+  if (first < 0 || first > last || event[E.count] < last - first) return;
   cells[at + PS.peer] = event[E.from];
+  cells[at + PS.posted] = first;
+  cells[at + PS.settled] = first;
   const targets = listAt(view, slot, TARGET);
   const epochs = listAt(view, slot, EPOCH);
-  const count = Math.min(event[E.count], view.shape.pagesPerSlot);
-  for (let place = 0; place < count; place++) {
-    cells[targets + place] = event[E.list + 2 * place];
-    cells[epochs + place] = event[E.list + 2 * place + 1];
+  for (let place = first; place < last; place++) {
+    cells[targets + place] = event[E.list + 2 * (place - first)];
+    cells[epochs + place] = event[E.list + 2 * (place - first) + 1];
   }
 }
 
@@ -164,8 +180,8 @@ function onAbort(view: View, slot: number, event: Int32Array, out: Out): void {
   const known = view.cells[at + PS.attempt];
   if (event[E.attempt] < known) return;
   if (event[E.attempt] > known) {
-    if (view.cells[at + PS.phase] === PrefillPhase.idle) remember(view, slot, event[E.attempt]);
-    else return;
+    if (view.cells[at + PS.phase] !== PrefillPhase.idle) return;
+    remember(view, slot, event[E.attempt]);
   }
   if (view.cells[at + PS.phase] === PrefillPhase.idle) return sendClosed(view, slot, out);
   stop(view, slot, Result.aborted, out);
@@ -222,7 +238,7 @@ function releaseSource(view: View, slot: number, event: Int32Array | null, out: 
   if (event !== null && view.shape.prefixes) {
     for (let i = 0; i < event[E.count]; i++) {
       const place = event[E.list + 2 * i];
-      if (place < prefix || place >= held) continue;
+      if (place < prefix || place >= held || !isLeased(view, cells[source + place])) continue;
       sealPage(view, cells[source + place], cells[at + PS.tenant], cells[at + PS.salt], event[E.list + 2 * i + 1]);
       const effect = emit(out, EffectKind.seal, 0, slot);
       out.cells[effect + E.pages] = cells[source + place];
@@ -231,13 +247,17 @@ function releaseSource(view: View, slot: number, event: Int32Array | null, out: 
   }
   for (let place = held - 1; place >= prefix; place--) {
     const page = cells[source + place];
-    if (cells[pageAt(view, page) + PG.state] === PageState.leased) freePage(view, page);
+    if (isLeased(view, page)) freePage(view, page);
     cells[source + place] = 0;
   }
   dropPrefix(view, source, prefix);
   cells[at + PS.held] = 0;
   cells[at + PS.prefix] = 0;
   if (held > 0) emit(out, EffectKind.pagesFreed, 0, slot);
+}
+
+function isLeased(view: View, page: number): boolean {
+  return view.cells[pageAt(view, page) + PG.state] === PageState.leased;
 }
 
 function onCommitted(view: View, slot: number, event: Int32Array, out: Out): void {
@@ -249,20 +269,24 @@ function onCommitted(view: View, slot: number, event: Int32Array, out: Out): voi
   sendClosed(view, slot, out);
 }
 
+/** Only with a lease: a prefix that waits for decode would keep pages from the slots that decode waits for. */
 function onHit(view: View, slot: number, event: Int32Array): void {
   const at = slotAt(view, slot);
   if (event[E.attempt] !== view.cells[at + PS.attempt] || view.cells[at + PS.phase] !== PrefillPhase.waiting) return;
-  takePrefix(view, listAt(view, slot, SOURCE), at + PS.prefix, at + PS.tenant, at + PS.salt, event);
+  if (view.cells[at + PS.peer] === 0) return;
+  const placesMax = view.cells[at + PS.promptPages];
+  takePrefix(view, listAt(view, slot, SOURCE), placesMax, at + PS.prefix, at + PS.tenant, at + PS.salt, event);
   view.cells[at + PS.held] = view.cells[at + PS.prefix];
 }
 
 /**
- * Links sealed pages (page, hash), as the index proposes them, to the slot, for as long as each is sealed, has the hash asked for,
- * and belongs to the tenant under its salt. Shared by both pools.
+ * Links sealed pages (page, hash), as the index proposes them, to the first places of the slot, for as long as each is sealed, has
+ * the hash asked for, and belongs to the tenant under its salt. Shared by both pools.
  */
 export function takePrefix(
   view: View,
   list: number,
+  placesMax: number,
   prefixCell: number,
   tenantCell: number,
   saltCell: number,
@@ -270,8 +294,9 @@ export function takePrefix(
 ): void {
   const { cells, shape } = view;
   if (!shape.prefixes || cells[prefixCell] !== 0) return;
-  for (let i = 0; i < event[E.count] && i < shape.pagesPerSlot; i++) {
+  for (let i = 0; i < event[E.count] && i < placesMax; i++) {
     const page = event[E.list + 2 * i];
+    if (!(page >= 0 && page < shape.pages)) return;
     const cell = pageAt(view, page);
     if (cells[cell + PG.state] !== PageState.sealed) return;
     const isSameHash =
@@ -287,7 +312,10 @@ export function takePrefix(
   }
 }
 
-/** With a lease and enough free pages for the whole prompt, and only then, the slot starts to compute. */
+/**
+ * With a lease and enough free pages for the whole prompt, and only then, the slot starts to compute. A slot that has to wait lets go
+ * of its prefix: slots that hold some pages and wait for more could wait for each other for ever.
+ */
 function onAdmit(view: View, slot: number, event: Int32Array): void {
   const { cells } = view;
   const at = slotAt(view, slot);
@@ -295,34 +323,42 @@ function onAdmit(view: View, slot: number, event: Int32Array): void {
   if (cells[at + PS.peer] === 0) return;
   const prefix = cells[at + PS.prefix];
   const wanted = cells[at + PS.promptPages];
-  if (freeCount(view) < wanted - prefix) return;
   const source = listAt(view, slot, SOURCE);
+  if (freeCount(view) < wanted - prefix) {
+    dropPrefix(view, source, prefix);
+    cells[at + PS.held] = 0;
+    cells[at + PS.prefix] = 0;
+    return;
+  }
   for (let place = prefix; place < wanted; place++) cells[source + place] = takePage(view, slot);
   cells[at + PS.held] = wanted;
   enter(view, slot, PrefillPhase.computing);
 }
 
-/** `pages` more places of the prompt are computed; `tokens` are done so far. */
+/** `pages` more places of the prompt can be posted, behind those that are; `tokens` are done so far. */
 function onChunk(view: View, slot: number, event: Int32Array, out: Out): void {
   const { cells } = view;
   const at = slotAt(view, slot);
   if (event[E.attempt] !== cells[at + PS.attempt] || cells[at + PS.phase] !== PrefillPhase.computing) return;
   const first = cells[at + PS.posted];
-  const count = Math.min(event[E.pages], cells[at + PS.promptPages] - first);
+  const left = cells[at + PS.promptPages] - first;
+  const count = Math.max(Math.min(event[E.pages], left), 0);
+  if (count === 0 && left > 0) return;
   cells[at + PS.posted] += count;
-  const effect = emit(out, EffectKind.post, 0, slot);
-  out.cells[effect + E.attempt] = cells[at + PS.attempt];
-  out.cells[effect + E.promptPages] = first;
-  out.cells[effect + E.pages] = count;
+  if (count > 0) {
+    const effect = emit(out, EffectKind.post, 0, slot);
+    out.cells[effect + E.attempt] = cells[at + PS.attempt];
+    out.cells[effect + E.promptPages] = first;
+    out.cells[effect + E.pages] = count;
+  }
   const isWhole = cells[at + PS.posted] === cells[at + PS.promptPages];
   // The fault: the first chunk passes for the whole prompt. The count that is told is true; nobody has to believe it.
-  const isCutShort = !isWhole && isFaulty(view, FAULT['count-unchecked']);
+  const isCutShort = !isWhole && faulty(view, FAULT['count-unchecked']);
   if (isCutShort) cells[at + PS.tokens] = event[E.tokens];
-  if (isWhole || isCutShort) enter(view, slot, PrefillPhase.flushing);
-}
-
-function isFaulty(view: View, fault: number): boolean {
-  return ((view.rules.faults >> fault) & 1) === 1;
+  if (!isWhole && !isCutShort) return;
+  enter(view, slot, PrefillPhase.flushing);
+  // Where decode had every place already there is nothing to wait for.
+  if (cells[at + PS.settled] === cells[at + PS.posted]) completeSlot(view, slot, null, out);
 }
 
 /** `pages` of the slot's posted writes have landed, or were refused by a registration that is gone. */
@@ -330,6 +366,7 @@ function onSettled(view: View, slot: number, event: Int32Array, out: Out): void 
   const { cells } = view;
   const at = slotAt(view, slot);
   if (event[E.attempt] !== cells[at + PS.attempt] || cells[at + PS.phase] === PrefillPhase.idle) return;
+  if (event[E.pages] < 1) return;
   cells[at + PS.settled] = Math.min(cells[at + PS.settled] + event[E.pages], cells[at + PS.posted]);
   if (cells[at + PS.settled] !== cells[at + PS.posted]) return;
   if (cells[at + PS.phase] === PrefillPhase.stopping) closeStopped(view, slot, out);
@@ -348,7 +385,7 @@ function onAbandon(view: View, slot: number, event: Int32Array, out: Out): void 
   if (event[E.attempt] !== view.cells[at + PS.attempt]) return;
   const phase = view.cells[at + PS.phase];
   if (phase !== PrefillPhase.waiting && phase !== PrefillPhase.computing) return;
-  if (phase === PrefillPhase.computing && isFaulty(view, FAULT['silent-abort'])) {
+  if (phase === PrefillPhase.computing && faulty(view, FAULT['silent-abort'])) {
     // The fault: what was posted passes for the whole, and the count says so.
     enter(view, slot, PrefillPhase.flushing);
     if (view.cells[at + PS.settled] === view.cells[at + PS.posted]) completeSlot(view, slot, null, out);
@@ -390,8 +427,4 @@ function sendDecode(view: View, slot: number, kind: number, attempt: number, out
   out.cells[message + E.from] = view.cells[view.at + PH.incarnation];
   out.cells[message + E.to] = view.cells[view.at + PH.decodeIncarnation];
   out.cells[message + E.room] = view.cells[slotAt(view, slot) + PS.room];
-}
-
-function lastMessage(out: Out): number {
-  return (out.length - 1) * (E.list + 1) + 1;
 }

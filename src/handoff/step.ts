@@ -106,7 +106,7 @@ export function step(state: View, event: NamedEvent): { state: View; effects: Na
   const { shape, rules } = state;
   const cells = state.cells.slice(state.at, state.at + shape.width);
   const next: View = { cells, at: 0, shape, rules };
-  const out = newOut(shape.slots);
+  const out = newOut(shape.slots, shape.pagesPerSlot);
   const packed = packEvent(event);
   assert(packed[E.slot] >= 0 && packed[E.slot] < shape.slots, 'an event names a slot of the record');
   if (shape.actor === 'gateway') stepGateway(next, packed, out);

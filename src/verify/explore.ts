@@ -14,6 +14,7 @@ export interface Exploration {
 }
 
 export interface ExploreOptions {
+  /** The most distinct states that are kept; a space that has more is cut, and the verdict says so. */
   readonly statesMax: number;
 }
 
@@ -40,7 +41,7 @@ class StateTable {
     this.#mask = size - 1;
   }
 
-  /** The number of the state, and whether it is new. */
+  /** The number of the state, and whether it is new; -1 where it is new and the table is full. */
   add(state: Uint8Array, parent: number, action: number): { readonly id: number; readonly isNew: boolean } {
     let probe = hashOf(state, this.width) & this.#mask;
     for (;;) {
@@ -49,6 +50,7 @@ class StateTable {
       if (this.#same(found - 1, state)) return { id: found - 1, isNew: false };
       probe = (probe + 1) & this.#mask;
     }
+    if (this.count >= this.parent.length) return { id: -1, isNew: false };
     const id = this.count++;
     this.#index[probe] = id + 1;
     this.cells.set(state, id * this.width);
@@ -96,11 +98,11 @@ export function explore(model: Model, options: ExploreOptions): Exploration {
     for (let i = 0; i < count; i++) {
       if (!model.next(table.cells, at, actions[i], scratch, 0)) continue;
       generated++;
-      if (table.count >= options.statesMax) {
+      const { id: to, isNew } = table.add(scratch, id, actions[i]);
+      if (to < 0) {
         isCut = true;
         break;
       }
-      const { id: to, isNew } = table.add(scratch, id, actions[i]);
       if (isNew) depths.push(depths[id] + 1);
       edgesFrom.push(id);
       edgesTo.push(to);
