@@ -18,5 +18,5 @@ process.exitCode = await runProgram(
     variables: process.env,
     outIsTerminal: process.stdout.isTTY,
   },
-  { faultNames: () => Promise.resolve([]) },
+  { faultNames: async () => (await import('../handoff/faults.js')).FAULTS },
 );

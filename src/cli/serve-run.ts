@@ -1,13 +1,138 @@
+/** `cofferdam serve`: the embedded engine, the gateway in front of it and the operators' port, until a signal ends them. */
+import { randomBytes } from 'node:crypto';
+import { SystemClock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import type { CliIo } from './io.js';
+import { guardEngineFinding } from './engine-findings.js';
+import { ThreadedEngine } from '../engine/threaded-engine.js';
+import { FindingLog } from '../findings/finding-log.js';
+import { capacityFindings } from '../gateway/findings.js';
+import { OperatorsServer } from '../gateway/operators.js';
+import { Gateway, standingHeaders } from '../gateway/server.js';
+import { TenantRegistry } from '../gateway/tenants.js';
+import { effectiveLimit } from '../handoff/admission.js';
+import { faultsOf } from '../handoff/faults.js';
+import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
+import { EmbeddedUpstream } from '../upstream/embedded/adapter.js';
+import { embeddedEngineConfig } from './engine-options.js';
+import { type FreshKeys, type KeysFile, makeFreshKeys, writeKeysFile } from './fresh-keys.js';
+import { type CliIo, EXIT } from './io.js';
 import type { ServeOptions } from './options.js';
+import { type StartFacts, startLines } from './start-lines.js';
+import { untilSignal } from './signals.js';
 
-/** Resolves with the exit code. Not wired yet: nothing behind this verb is connected to the command line. */
-export function runServe(_options: ServeOptions, _io: CliIo): Promise<number> {
-  return Promise.reject(
-    new CodedError(
-      'internal_error',
-      'Expected `cofferdam serve` to be wired to its parts, got a build in which it is not',
-    ),
+/** The lab model's answers are copies; chance adds nothing to them unless a request asks for it. */
+const TEMPERATURE_DEFAULT = 0;
+
+/** Everything that serves, and how it ends. */
+export interface Serving {
+  readonly facts: StartFacts;
+  readonly fresh: FreshKeys | null;
+  close(): Promise<void>;
+}
+
+/** Starts all of it, or nothing. Throws CodedError. */
+export async function startServing(options: ServeOptions): Promise<Serving> {
+  const config = embeddedEngineConfig(options.sizes, options.broken);
+  const limit = effectiveLimit(config);
+  if (limit === null)
+    throw new CodedError('usage', 'Expected a context and pools that hold a prompt, got none that do.');
+  if (options.onSmallPool === 'refuse' && limit.limitedBy !== 'advertised context') {
+    const pool = limit.limitedBy === 'prefill pool' ? config.prefillPool : config.decodePool;
+    throw new CodedError(
+      'usage',
+      `Expected a ${limit.limitedBy} of at least the advertised context of ${config.context} tokens, got ${pool} tokens. ` +
+        'Raise the pool, lower `--context`, or start with `--on-small-pool lower`.',
+    );
+  }
+  const clock = new SystemClock();
+  const findings = new FindingLog(clock);
+  const fresh = options.tenants.length === 0 ? makeFreshKeys() : null;
+  const tenants = fresh?.tenants ?? options.tenants;
+  const registry = new TenantRegistry(
+    tenants.map(({ name, key }) => ({ name, keys: [{ sha256: key.sha256 }] })),
+    randomBytes(32),
   );
+  const faults = faultsOf(config.rules.faults);
+  const { guards } = config.rules;
+  const engine = await ThreadedEngine.start({
+    config,
+    clock,
+    onFinding: (finding) => void findings.record(guardEngineFinding(finding)),
+  });
+  const upstream = new EmbeddedUpstream({
+    engine,
+    clock,
+    codec: { encode, countTokens, renderChat, newDecoder: () => new TokenDecoder() },
+    selfTestTenant: registry.tenants.length + 1,
+  });
+  for (const finding of capacityFindings(upstream.capacity())) findings.record(finding);
+  const gateway = new Gateway({
+    upstream,
+    tenants: registry,
+    clock,
+    guards,
+    faults,
+    findings: { raise: (finding) => void findings.record(finding) },
+    stats: () => engine.stats(),
+    temperatureDefault: TEMPERATURE_DEFAULT,
+  });
+  const close = async (): Promise<void> => {
+    await gateway.close();
+    await operators?.close();
+    await engine.close();
+  };
+  let operators: OperatorsServer | null = null;
+  try {
+    operators = new OperatorsServer({
+      upstream,
+      metrics: gateway.metrics,
+      findings: () => findings.list(),
+      clock,
+      at: { host: options.host, port: options.opsPort },
+      ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
+      standingHeaders: standingHeaders(guards, faults),
+    });
+    const ops = await operators.listen();
+    const { url } = await gateway.listen({ host: options.host, port: options.port });
+    const facts: StartFacts = {
+      url,
+      opsUrl: ops.url,
+      advertised: config.context,
+      prefillPool: config.prefillPool,
+      decodePool: config.decodePool,
+      effectiveLimit: limit.tokens,
+      limitedBy: limit.limitedBy,
+      tenants: tenants.map(({ name, key }) => ({ name, keyFingerprint: key.sha256.slice(0, 12) })),
+      rules: config.rules,
+    };
+    return { facts, fresh, close };
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+}
+
+/** Resolves with the exit code when a signal has ended everything. */
+export async function runServe(options: ServeOptions, io: CliIo): Promise<number> {
+  const serving = await startServing(options);
+  const ended = untilSignal();
+  let file: KeysFile | null = null;
+  try {
+    const showsKeys = io.outIsTerminal && options.output === 'table';
+    if (serving.fresh !== null && !showsKeys) file = writeKeysFile(serving.fresh.keys);
+    const keys = serving.fresh?.keys ?? null;
+    if (options.output === 'json') {
+      const { rules: _rules, ...facts } = serving.facts;
+      io.out(`${JSON.stringify(facts)}\n`);
+      if (file !== null) io.err(`keys of the tenants: ${file.path}\n`);
+    } else {
+      io.out(startLines(serving.facts, { keys: showsKeys ? keys : null, keysFile: file?.path ?? null }));
+    }
+    const signal = await ended;
+    if (options.output !== 'json') io.out(`\n${signal}: open requests end, then the server does.\n`);
+  } finally {
+    file?.remove();
+    await serving.close();
+  }
+  return EXIT.clean;
 }

@@ -5,6 +5,7 @@ import { CodedError } from '../base/errors.js';
 import { GLOBEX_KEY, type Harness, startHarness, until } from '../../test/support/gateway-harness.js';
 import { capacityFindings } from './findings.js';
 import { OperatorsServer } from './operators.js';
+import { keyDigest } from './tenants.js';
 
 function operators(harness: Harness, extra: { host?: string; opsKey?: string } = {}): OperatorsServer {
   return new OperatorsServer({
@@ -13,7 +14,7 @@ function operators(harness: Harness, extra: { host?: string; opsKey?: string } =
     findings: () => harness.findings,
     clock: harness.clock,
     at: { host: extra.host ?? '127.0.0.1', port: 0 },
-    ...(extra.opsKey === undefined ? {} : { opsKey: extra.opsKey }),
+    ...(extra.opsKey === undefined ? {} : { opsKeySha256: keyDigest(extra.opsKey) }),
   });
 }
 

@@ -17,8 +17,8 @@ export interface OperatorsOptions {
   readonly findings: () => readonly unknown[];
   readonly clock: Clock;
   readonly at: ListenAt;
-  /** Needed when the port is not on loopback. */
-  readonly opsKey?: string;
+  /** SHA-256 of the operators' key, 64 hex digits; needed when the port is not on loopback. */
+  readonly opsKeySha256?: string;
   readonly hostNames?: readonly string[];
   readonly standingHeaders?: readonly string[];
 }
@@ -39,7 +39,7 @@ export class OperatorsServer {
 
   /** Throws CodedError `usage` when it would listen beyond loopback without a key. */
   constructor(options: OperatorsOptions) {
-    if (options.opsKey === undefined && !isLoopback(options.at.host)) {
+    if (options.opsKeySha256 === undefined && !isLoopback(options.at.host)) {
       throw new CodedError(
         'usage',
         `Expected \`--ops-key\` when the operators' port listens beyond loopback, on \`${options.at.host}\`.`,
@@ -47,7 +47,7 @@ export class OperatorsServer {
     }
     this.#options = options;
     this.#hosts = new HostRule(options.at.host, options.hostNames);
-    this.#keyDigest = options.opsKey === undefined ? null : digest(options.opsKey);
+    this.#keyDigest = options.opsKeySha256 === undefined ? null : Buffer.from(options.opsKeySha256, 'hex');
     this.#listener = new Listener({
       clock: options.clock,
       standingHeaders: options.standingHeaders ?? [],

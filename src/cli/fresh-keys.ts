@@ -1,0 +1,40 @@
+/** Keys for tenants that were not named: made at the start, gone at the end. */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type KeyOption, sha256Hex, type TenantOption } from './keys.js';
+
+const FRESH_TENANTS = ['acme', 'globex'] as const;
+const KEY_BYTES = 24;
+
+export interface FreshKeys {
+  readonly tenants: readonly TenantOption[];
+  /** By name; held only until they are shown. */
+  readonly keys: ReadonlyMap<string, string>;
+}
+
+export function makeFreshKeys(): FreshKeys {
+  const keys = new Map<string, string>();
+  const tenants = FRESH_TENANTS.map((name) => {
+    const key = `cof-${name}-${randomBytes(KEY_BYTES).toString('base64url')}`;
+    keys.set(name, key);
+    const option: KeyOption = { sha256: sha256Hex(key), from: 'digest' };
+    return { name, key: option };
+  });
+  return { tenants, keys };
+}
+
+export interface KeysFile {
+  readonly path: string;
+  remove(): void;
+}
+
+/** A file of mode 0600 in a folder of its own, one `name=key` a line. */
+export function writeKeysFile(keys: ReadonlyMap<string, string>): KeysFile {
+  const folder = mkdtempSync(join(tmpdir(), 'cofferdam-keys-'));
+  const path = join(folder, 'keys');
+  const text = Array.from(keys, ([name, key]) => `${name}=${key}\n`).join('');
+  writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
+  return { path, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}

@@ -1,0 +1,11 @@
+/** Resolves with the name of the first signal that asks the process to end. A second one ends it at once, as always. */
+export function untilSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    const names = ['SIGINT', 'SIGTERM'] as const;
+    const on = (name: string): void => {
+      for (const other of names) process.off(other, on);
+      resolve(name);
+    };
+    for (const name of names) process.on(name, on);
+  });
+}
