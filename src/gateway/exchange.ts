@@ -31,7 +31,6 @@ export class Exchange {
   readonly #context: ExchangeContext;
   #expectsContinue: boolean;
   #settled = false;
-  #gone = false;
 
   constructor(
     context: ExchangeContext,
@@ -52,10 +51,6 @@ export class Exchange {
   /** Whether the terminal result has left, or the client has. */
   get settled(): boolean {
     return this.#settled;
-  }
-
-  get gone(): boolean {
-    return this.#gone;
   }
 
   get streaming(): boolean {
@@ -138,7 +133,6 @@ export class Exchange {
   #closed(): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#gone = true;
     this.#context.refused(new CodedError('client_closed_request', 'The client left.'));
     const undo = this.onInterrupt;
     this.onInterrupt = null;

@@ -229,6 +229,21 @@ describe('the tenants’ port', () => {
       assert.match(error.message, /at most 8388608 bytes/);
     });
 
+    test('of a client that reads nothing until it has written 40 MB, and is not reset before that', async () => {
+      const client = await rawClient(harness.port);
+      client.socket.pause();
+      client.socket.write(rawRequest(CHAT, '', [AUTH, 'Content-Length: 41943040']));
+      const piece = Buffer.alloc(0x100000, 'x');
+      for (let i = 0; i < 40; i++) {
+        await new Promise<void>((resolve, reject) => {
+          client.socket.write(piece, (error) => (error ? reject(error) : resolve()));
+        });
+      }
+      client.socket.resume();
+      await client.closed;
+      assert.match(client.received(), /^HTTP\/1\.1 413 /);
+    });
+
     test('above the bound that comes in chunks without a length', async () => {
       const client = await rawClient(harness.port);
       client.socket.write(rawRequest(TEXT, '', [AUTH, 'Transfer-Encoding: chunked']));
