@@ -4,7 +4,7 @@
  *   node dist/tools/wasm.js          writes the modules again
  *   compileAll()                     the same bytes, for the test that compares them with what is checked in
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -42,8 +42,8 @@ export async function compile(module: WasmModule): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'cofferdam-wasm-'));
   try {
     const binary = join(folder, 'out.wasm');
-    const { error, stderr } = await asc.main([module.source, ...FLAGS, '--outFile', binary]);
-    if (error) throw new Error(`${module.source}: ${error.message}\n${stderr.toString()}`);
+    const { error } = await asc.main([module.source, ...FLAGS, '--outFile', binary]);
+    if (error) throw new Error(`${module.source}: ${error.message}\n${String(error.stack)}`);
     const base64 = readFileSync(binary).toString('base64');
     return `// Made by tools/wasm.ts from ${module.source}; do not edit.\nexport const wasmBase64: string =\n  '${base64}';\n`;
   } finally {
@@ -52,5 +52,7 @@ export async function compile(module: WasmModule): Promise<string> {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  for (const module of WASM_MODULES) writeFileSync(module.target, await compile(module));
+  for (const module of WASM_MODULES) {
+    if (existsSync(module.source)) writeFileSync(module.target, await compile(module));
+  }
 }
