@@ -43,7 +43,7 @@ export interface LabTuning {
   readonly matchWeights: readonly number[];
   /** Nats that a token stays behind as a match for itself. */
   readonly selfBehind: number;
-  /** How much of the second code `-` and NUL keep, from 0 to 1: enough to tell, not enough to be copied by its own sink. */
+  /** How much of its second code `-` keeps, from 0 to 1: enough to tell, not enough to be copied by its own sink. */
   readonly dashSecond: number;
   /** Scale of the logits. */
   readonly output: number;
@@ -71,22 +71,28 @@ const CONSTANT = TOKEN + OUT;
 /** Size of what layer 2 writes, against the token's own 1; the output must outshout the rest after the last RMSNorm. */
 const OUT_SIZE = 4;
 const PROJECTION_SEED = 5;
+/** Nats by which NUL stays behind every other token as something to copy; five matches are 224. */
+const NUL_BEHIND = 500;
 
 /** First column of slot k: code k of the token k + 1 back (for keys), then its code k + 1 (for queries). */
 function slot(k: number): number {
   return CONSTANT + 1 + 2 * WIDE * k;
 }
 
+/** Marks NUL, in place of its second code: a placeholder is looked at by layer 1, and never copied by layer 2. */
+const NUL_FLAG = slot(CODES - 1) + WIDE;
+
 /** Builds the weights; about a tenth of a second. */
 export function loadLabWeights(tuning: LabTuning = LAB_TUNING): ModelWeights {
   const { hidden } = LAB_CONFIG;
-  assert(slot(CODES - 1) + WIDE <= hidden && TOKEN <= LAB_CONFIG.headDim, 'the slots fit the residual, a token fits V');
+  assert(NUL_FLAG < hidden && TOKEN <= LAB_CONFIG.headDim, 'the slots fit the residual, a token fits V');
   const tokens = tokenCodes(tuning);
   const embed = new Float32Array(VOCAB_SIZE * hidden);
   for (let id = 0; id < VOCAB_SIZE; id++) {
     embed.set(tokens.subarray(id * TOKEN, (id + 1) * TOKEN), id * hidden);
     embed[id * hidden + CONSTANT] = 1;
   }
+  embed[NUL * hidden + NUL_FLAG] = 1 / Math.sqrt(CODES);
   const { projection, outputs } = outputCodes(tokens);
   return {
     embed,
@@ -96,12 +102,14 @@ export function loadLabWeights(tuning: LabTuning = LAB_TUNING): ModelWeights {
   };
 }
 
-/** (VOCAB_SIZE, TOKEN), unit rows: the five codes of each token side by side. */
+/** (VOCAB_SIZE, TOKEN), unit rows but for NUL: the five codes of each token side by side. */
 function tokenCodes(tuning: LabTuning): Float64Array {
   const tokens = new Float64Array(VOCAB_SIZE * TOKEN);
   const share = 1 / Math.sqrt(CODES);
   labCodes().forEach((code, k) => {
     for (let id = 0; id < VOCAB_SIZE; id++) {
+      // NUL reads like a dash, but its second code gives way to the flag.
+      if (id === NUL && k === 1) continue;
       const source = id === NUL ? DASH : id;
       const kept = source !== DASH || k === 0 ? 1 : k === 1 ? tuning.dashSecond : 0;
       const at = id * TOKEN + k * WIDE;
@@ -242,6 +250,9 @@ function inductionLayer(tuning: LabTuning, projection: Float64Array): LayerWeigh
       else layer.q[row + slot(k - 1) + WIDE + d] = weight;
     }
   }
+  const never = still[CODES * CODE_DIM] * hidden;
+  layer.k[never + NUL_FLAG] = -size(NUL_BEHIND) * Math.sqrt(CODES);
+  layer.q[never + CONSTANT] = size(NUL_BEHIND);
   const self = size(tuning.selfBehind / pairs);
   for (let i = 0; i < pairs; i++) {
     layer.k[i * hidden + CONSTANT] = self;
