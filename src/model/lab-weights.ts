@@ -43,8 +43,11 @@ export interface LabTuning {
   readonly matchWeights: readonly number[];
   /** Nats that a token stays behind as a match for itself. */
   readonly selfBehind: number;
-  /** How much of its second code `-` keeps, from 0 to 1: enough to tell, not enough to be copied by its own sink. */
-  readonly dashSecond: number;
+  /**
+   * How much of each code `-` keeps, from 0 to 1. As a sink it should be empty in all but the first; a little of the second and
+   * the last tells a marker's first characters from other text, and is not enough to make it a match for itself.
+   */
+  readonly dashKept: readonly number[];
   /** Scale of the logits. */
   readonly output: number;
 }
@@ -55,7 +58,7 @@ export const LAB_TUNING: LabTuning = {
   match: 40,
   matchWeights: [1.4, 1.2, 1.1, 1.0, 0.9],
   selfBehind: 20,
-  dashSecond: 0.5,
+  dashKept: [1, 0.35, 0, 0, 0.4],
   output: 30,
 };
 
@@ -111,7 +114,7 @@ function tokenCodes(tuning: LabTuning): Float64Array {
       // NUL reads like a dash, but its second code gives way to the flag.
       if (id === NUL && k === 1) continue;
       const source = id === NUL ? DASH : id;
-      const kept = source !== DASH || k === 0 ? 1 : k === 1 ? tuning.dashSecond : 0;
+      const kept = source === DASH ? tuning.dashKept[k] : 1;
       const at = id * TOKEN + k * WIDE;
       for (let d = 0; d < CODE_DIM; d++) tokens[at + d] = code[source * CODE_DIM + d] * kept * share;
       tokens[at + CODE_DIM] = Math.sqrt(1 - kept * kept) * share;
@@ -207,9 +210,9 @@ function previousTokenLayer(tuning: LabTuning): LayerWeights {
   const size = (nats: number): number => Math.sqrt(nats * Math.sqrt(headDim)) * norm;
   const sink = still[CODES * CODE_DIM];
   const sinkSize = size(tuning.previous * pairs - tuning.sinkBehind);
-  // The empty dimensions of codes 3 to 5 are 1 / √CODES each for a sink, and 0 for any other token: a sink has the same product
+  // The empty dimensions of codes 3 and 4 are 1 / √CODES each for a sink, and 0 for any other token: a sink has the same product
   // at every distance, all others turn.
-  const empty = [2, 3, 4].map((k) => k * WIDE + CODE_DIM);
+  const empty = [2, 3].map((k) => k * WIDE + CODE_DIM);
   for (const column of empty) layer.k[sink * hidden + column] = (sinkSize * Math.sqrt(CODES)) / empty.length;
   for (let i = 0; i < pairs; i++) {
     layer.k[i * hidden + CONSTANT] = size(tuning.previous);
