@@ -242,7 +242,8 @@ function onComplete(view: View, slot: number, event: Int32Array, out: Out): void
  */
 function answerOlder(view: View, event: Int32Array, out: Out): void {
   if (!isForMe(view, event)) return;
-  if (event[E.attempt] < view.cells[slotAt(view, event[E.slot]) + DS.attempt]) answer(view, event, EventKind.drain, out);
+  if (event[E.attempt] < view.cells[slotAt(view, event[E.slot]) + DS.attempt])
+    answer(view, event, EventKind.drain, out);
 }
 
 /** Answers whoever sent the message, about the attempt that it speaks of. */
