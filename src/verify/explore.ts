@@ -71,6 +71,9 @@ class Explorer {
   readonly #print = new Fingerprint();
   readonly #best = new Fingerprint();
   readonly #image: Int32Array;
+  /** The state that is being explored, and how many of its words are in use. */
+  readonly #state: Int32Array;
+  #length = 0;
   readonly #taken: Float64Array;
   readonly #firstSeen: number[];
   #edges: EdgeLog | null;
@@ -87,6 +90,7 @@ class Explorer {
     assert(model.width % 4 === 0 && model.cells.byteLength === model.width, 'a record is whole words, in its own buffer');
     this.#words = new Int32Array(model.cells.buffer, model.cells.byteOffset, model.width / 4);
     this.#image = new Int32Array(model.width / 4);
+    this.#state = new Int32Array(model.width / 4);
     this.#taken = new Float64Array(model.kinds.length);
     this.#edges = options.liveness === false ? null : new EdgeLog(ACTIONS_MAX);
     this.#firstSeen = model.properties.sometimes.map(() => -1);
@@ -127,20 +131,22 @@ class Explorer {
     const isProgress = Uint8Array.from(kinds, (kind) => (kind.isProgress ? 1 : 0));
     const actions = new Int32Array(ACTIONS_MAX);
     const targets = new Int32Array(ACTIONS_MAX);
-    const state = new Int32Array(this.#model.width / 4);
+    const state = this.#state;
     const words = this.#words;
+    const print = this.#print;
     for (let id = 0; id < this.#table.count && this.#violation === null; id++) {
       if (id % LOOK_EVERY === 0 && !this.#mayGoOn()) return;
       const length = this.#queue.shift(state);
       for (let i = 0; i < length; i++) words[i] = state[i];
+      this.#length = length;
       let edges = 0;
       const count = this.#model.boundary() ? this.#model.actions(actions) : this.#stopHere();
       for (let a = 0; a < count; a++) {
-        if (a > 0) for (let i = 0; i < length; i++) words[i] = state[i];
         const action = actions[a];
         const kind = (action / ACTION_INDEX_MAX) | 0;
         this.#model.next(action);
         const to = this.#meet(id, action);
+        for (let c = 0; c < print.changedCount; c++) words[print.changed[c]] = state[print.changed[c]];
         this.#taken[kind]++;
         if (isProgress[kind] === 1 && to !== id) targets[edges++] = to;
         if (this.#violation !== null) return;
@@ -163,16 +169,20 @@ class Explorer {
   #meet(from: number, action: number): number {
     const model = this.#model;
     const length = model.wordsUsed();
-    if (from >= 0) this.#generated++;
-    this.#print.of(this.#words, length);
+    const print = this.#print;
+    if (from < 0) print.of(this.#words, length);
+    else {
+      this.#generated++;
+      print.follow(this.#state, this.#length, this.#queue.low, this.#queue.high, this.#words, length);
+    }
     const id =
       model.symmetry === undefined
-        ? this.#table.add(this.#print.low, this.#print.high)
+        ? this.#table.add(print.low, print.high)
         : this.#addLeast(length, model.symmetry);
     if (!this.#table.isNew) return id;
     this.#parents.push(from);
     this.#via.push(action);
-    this.#queue.push(this.#words, length);
+    this.#queue.push(this.#words, length, print.low, print.high);
     const broken = model.properties.always();
     if (broken !== null) this.#violation = { kind: 'always', ...broken, path: this.#pathTo(id) };
     if (this.#edges !== null && model.properties.settled()) this.#settled.set(id);
@@ -184,21 +194,19 @@ class Explorer {
   #addLeast(length: number, symmetry: NonNullable<Model['symmetry']>): number {
     const words = this.#words;
     const best = this.#best;
-    best.low = this.#print.low;
-    best.high = this.#print.high;
+    let { low, high } = this.#print;
     const kept = this.#image;
     for (let i = 0; i < length; i++) kept[i] = words[i];
     for (let image = 0; image < symmetry.count; image++) {
       if (image > 0) for (let i = 0; i < length; i++) words[i] = kept[i];
       symmetry.image(image);
-      this.#print.of(words, this.#model.wordsUsed());
-      const isLess = this.#print.low < best.low || (this.#print.low === best.low && this.#print.high < best.high);
-      if (image > 0 && !isLess) continue;
-      best.low = this.#print.low;
-      best.high = this.#print.high;
+      best.of(words, this.#model.wordsUsed());
+      if (image > 0 && (best.low > low || (best.low === low && best.high >= high))) continue;
+      low = best.low;
+      high = best.high;
     }
     for (let i = 0; i < length; i++) words[i] = kept[i];
-    return this.#table.add(best.low, best.high);
+    return this.#table.add(low, high);
   }
 
   #look(id: number): void {

@@ -3,7 +3,10 @@
 /** Words of one piece of the queue: 4 MiB. */
 const PIECE_WORDS = 1 << 20;
 
-/** States that wait to be explored, first in first out, each as its length and its words. */
+/** Length and fingerprint in front of each state. */
+const HEAD_WORDS = 3;
+
+/** States that wait to be explored, first in first out. */
 export class StateQueue {
   readonly #pieces: Int32Array[] = [];
   readonly #spare: Int32Array[] = [];
@@ -14,19 +17,25 @@ export class StateQueue {
     return (this.#pieces.length + this.#spare.length) * PIECE_WORDS * 4;
   }
 
-  push(words: Int32Array, length: number): void {
-    if (this.#writeAt + length + 1 > PIECE_WORDS) {
+  push(words: Int32Array, length: number, low: number, high: number): void {
+    if (this.#writeAt + length + HEAD_WORDS > PIECE_WORDS) {
       // A length of 0 sends the reader to the next piece.
       if (this.#writeAt < PIECE_WORDS) (this.#pieces.at(-1) as Int32Array)[this.#writeAt] = 0;
       this.#pieces.push(this.#spare.pop() ?? new Int32Array(PIECE_WORDS));
       this.#writeAt = 0;
     }
     const piece = this.#pieces[this.#pieces.length - 1];
-    let at = this.#writeAt;
-    piece[at++] = length;
-    for (let i = 0; i < length; i++) piece[at + i] = words[i];
-    this.#writeAt = at + length;
+    const at = this.#writeAt;
+    piece[at] = length;
+    piece[at + 1] = low;
+    piece[at + 2] = high;
+    for (let i = 0; i < length; i++) piece[at + HEAD_WORDS + i] = words[i];
+    this.#writeAt = at + HEAD_WORDS + length;
   }
+
+  /** The fingerprint of the state that `shift` gave last. */
+  low = 0;
+  high = 0;
 
   /** Copies the first state into `into`, removes it, and returns its length in words. The queue must not be empty. */
   shift(into: Int32Array): number {
@@ -36,10 +45,12 @@ export class StateQueue {
       this.#readAt = 0;
     }
     const piece = this.#pieces[0];
-    const length = piece[this.#readAt];
-    const at = this.#readAt + 1;
-    for (let i = 0; i < length; i++) into[i] = piece[at + i];
-    this.#readAt = at + length;
+    const at = this.#readAt;
+    const length = piece[at];
+    this.low = piece[at + 1];
+    this.high = piece[at + 2];
+    for (let i = 0; i < length; i++) into[i] = piece[at + HEAD_WORDS + i];
+    this.#readAt = at + HEAD_WORDS + length;
     return length;
   }
 }

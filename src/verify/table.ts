@@ -69,27 +69,82 @@ export class StateTable {
   }
 }
 
-/** Two 32-bit multiply-mix hashes over 32-bit words; the second takes in the first, so that together they are 64 bits of one state. */
+/** Words of a record at most; each place has its own keys. */
+const PLACES_MAX = 1024;
+
+function placeKeys(seed: number): Int32Array {
+  const keys = new Int32Array(PLACES_MAX);
+  let x = seed;
+  for (let i = 0; i < PLACES_MAX; i++) {
+    x = (x + 0x9e3779b9) | 0;
+    let z = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
+    z = Math.imul(z ^ (z >>> 13), 0xc2b2ae35);
+    keys[i] = z ^ (z >>> 16);
+  }
+  return keys;
+}
+
+const LOW_KEYS = placeKeys(0x243f6a88);
+const HIGH_KEYS = placeKeys(0x13198a2e);
+
+function mixLow(word: number, place: number): number {
+  let z = Math.imul(word ^ LOW_KEYS[place], 0x7feb352d);
+  z = Math.imul(z ^ (z >>> 15), 0x846ca68b);
+  return z ^ (z >>> 16);
+}
+
+function mixHigh(word: number, place: number): number {
+  let z = Math.imul(word ^ HIGH_KEYS[place], 0x2c1b3c6d);
+  z = Math.imul(z ^ (z >>> 13), 0x297a2d39);
+  return z ^ (z >>> 15);
+}
+
+/**
+ * A state's fingerprint: for each half the sum, over all words, of a multiply-mix hash of the word under the keys of its place. A sum can
+ * be carried on from a state to its successor by the few words that an action changed.
+ */
 export class Fingerprint {
   low = 0;
   high = 0;
+  /** Places that the last `follow` found changed, and how many. */
+  readonly changed: Int32Array = new Int32Array(PLACES_MAX);
+  changedCount = 0;
 
   of(words: Int32Array, length: number): void {
-    let a = 0x3c6ef372;
-    let b = 0x1f83d9ab ^ length;
+    let low = 0;
+    let high = 0;
     for (let i = 0; i < length; i++) {
-      const word = words[i];
-      a = Math.imul(a ^ word, 0x2c1b3c6d);
-      a ^= a >>> 15;
-      b = Math.imul((b + word) ^ a, 0x297a2d39);
-      b ^= b >>> 14;
+      low = (low + mixLow(words[i], i)) | 0;
+      high = (high + mixHigh(words[i], i)) | 0;
     }
-    a = Math.imul(a ^ (b >>> 16), 0x7feb352d);
-    a = Math.imul(a ^ (a >>> 15), 0x846ca68b | 0);
-    b = Math.imul(b ^ a, 0x9e3779b1 | 0);
-    b = Math.imul(b ^ (b >>> 15), 0x7feb352d);
-    this.low = a ^ (a >>> 16);
-    this.high = b ^ (b >>> 16);
+    this.low = low;
+    this.high = high;
+  }
+
+  /** The fingerprint of `words`, from that of `old`, which is (low, high). */
+  follow(old: Int32Array, oldLength: number, low: number, high: number, words: Int32Array, length: number): void {
+    const { changed } = this;
+    let count = 0;
+    const shared = Math.min(oldLength, length);
+    for (let i = 0; i < shared; i++) if (old[i] !== words[i]) changed[count++] = i;
+    for (let c = 0; c < count; c++) {
+      const i = changed[c];
+      low = (low - mixLow(old[i], i) + mixLow(words[i], i)) | 0;
+      high = (high - mixHigh(old[i], i) + mixHigh(words[i], i)) | 0;
+    }
+    for (let i = shared; i < length; i++) {
+      changed[count++] = i;
+      low = (low + mixLow(words[i], i)) | 0;
+      high = (high + mixHigh(words[i], i)) | 0;
+    }
+    for (let i = shared; i < oldLength; i++) {
+      changed[count++] = i;
+      low = (low - mixLow(old[i], i)) | 0;
+      high = (high - mixHigh(old[i], i)) | 0;
+    }
+    this.low = low;
+    this.high = high;
+    this.changedCount = count;
   }
 }
 
