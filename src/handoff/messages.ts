@@ -153,7 +153,7 @@ export function emit(out: Out, effect: number, kind: number, slot: number): numb
   const at = out.length * EFFECT_WIDTH;
   // A typed array swallows writes behind its end: an effect would be lost without a word.
   assert(at + EFFECT_WIDTH <= out.cells.length, 'one step wrote more effects than its buffer holds');
-  out.cells.fill(0, at, at + EFFECT_WIDTH);
+  for (let i = 0; i < EFFECT_WIDTH; i++) out.cells[at + i] = 0;
   out.cells[at] = effect;
   out.cells[at + 1 + E.kind] = kind;
   out.cells[at + 1 + E.slot] = slot;

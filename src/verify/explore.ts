@@ -2,8 +2,9 @@
 import { assert } from '../base/assert.js';
 import { threadCpuS } from '../base/cpu.js';
 import { EdgeLog } from './edges.js';
-import { ACTION_INDEX_MAX, ACTIONS_MAX, type Broken, type Model } from './model.js';
+import { ACTION_INDEX_MAX, ACTIONS_MAX, ALL_PARTS, type Broken, type Model } from './model.js';
 import { BitSet, IntList, StateQueue } from './store.js';
+import { Successors } from './successors.js';
 import { collisionProbability, Fingerprint, StateTable } from './table.js';
 
 export type VerdictWord = 'holds' | 'violated' | 'incomplete';
@@ -69,11 +70,9 @@ class Explorer {
   readonly #via = new IntList();
   readonly #settled = new BitSet();
   readonly #print = new Fingerprint();
-  readonly #best = new Fingerprint();
   readonly #image: Int32Array;
-  /** The state that is being explored, and how many of its words are in use. */
-  readonly #state: Int32Array;
-  #length = 0;
+  /** Keeps reads alive whose value nobody needs. */
+  #sink = 0;
   readonly #taken: Float64Array;
   readonly #firstSeen: number[];
   #edges: EdgeLog | null;
@@ -90,7 +89,6 @@ class Explorer {
     assert(model.width % 4 === 0 && model.cells.byteLength === model.width, 'a record is whole words, in its own buffer');
     this.#words = new Int32Array(model.cells.buffer, model.cells.byteOffset, model.width / 4);
     this.#image = new Int32Array(model.width / 4);
-    this.#state = new Int32Array(model.width / 4);
     this.#taken = new Float64Array(model.kinds.length);
     this.#edges = options.liveness === false ? null : new EdgeLog(ACTIONS_MAX);
     this.#firstSeen = model.properties.sometimes.map(() => -1);
@@ -99,8 +97,7 @@ class Explorer {
 
   run(): Exploration {
     const startS = threadCpuS();
-    this.#model.init();
-    this.#meet(-1, -1);
+    this.#start();
     this.#explore();
     const exploreS = threadCpuS() - startS;
     const isWhole = this.#violation === null && this.#reasons.length === 0;
@@ -126,84 +123,102 @@ class Explorer {
     };
   }
 
+  #start(): void {
+    this.#model.init();
+    const length = this.#model.wordsUsed();
+    const print = this.#print;
+    print.of(this.#words, length);
+    const { low, high } = print;
+    const id =
+      this.#model.symmetry === undefined
+        ? this.#table.add(low, high)
+        : this.#addLeast(length, low, high, this.#model.symmetry);
+    this.#welcome(id, -1, -1, ALL_PARTS, length, low, high);
+  }
+
   #explore(): void {
     const { kinds } = this.#model;
     const isProgress = Uint8Array.from(kinds, (kind) => (kind.isProgress ? 1 : 0));
-    const actions = new Int32Array(ACTIONS_MAX);
     const targets = new Int32Array(ACTIONS_MAX);
-    const state = this.#state;
+    const state = new Int32Array(this.#model.width / 4);
     const words = this.#words;
-    const print = this.#print;
-    for (let id = 0; id < this.#table.count && this.#violation === null; id++) {
+    const successors = new Successors(this.#model, words);
+    const statesMax = this.#options.statesMax ?? Number.POSITIVE_INFINITY;
+    for (let id = 0; id < this.#table.count; id++) {
       if (id % LOOK_EVERY === 0 && !this.#mayGoOn()) return;
+      if (this.#table.count >= statesMax) return this.#stop(`the bound of ${statesMax} states was reached`);
       const length = this.#queue.shift(state);
       for (let i = 0; i < length; i++) words[i] = state[i];
-      this.#length = length;
+      successors.count = 0;
+      if (this.#model.boundary()) successors.gather(state, length, this.#queue.low, this.#queue.high);
+      else if (this.#outside++ === 0) this.#stop('states outside of the boundary were not explored');
+      const { count, actions } = successors;
+      for (let a = 0; a < count; a++) this.#sink ^= this.#table.touch(successors.low[a]);
       let edges = 0;
-      const count = this.#model.boundary() ? this.#model.actions(actions) : this.#stopHere();
       for (let a = 0; a < count; a++) {
-        const action = actions[a];
-        const kind = (action / ACTION_INDEX_MAX) | 0;
-        this.#model.next(action);
-        const to = this.#meet(id, action);
-        for (let c = 0; c < print.changedCount; c++) words[print.changed[c]] = state[print.changed[c]];
+        const kind = (actions[a] / ACTION_INDEX_MAX) | 0;
         this.#taken[kind]++;
+        const to = this.#meet(successors, a, id, state);
         if (isProgress[kind] === 1 && to !== id) targets[edges++] = to;
         if (this.#violation !== null) return;
       }
+      this.#generated += count;
       this.#edges?.add(targets, edges);
-      if (this.#table.count >= (this.#options.statesMax ?? Number.POSITIVE_INFINITY)) {
-        if (id + 1 < this.#table.count) this.#reasons.push(`the bound of ${this.#options.statesMax} states was reached`);
-        else continue;
-        return;
-      }
     }
   }
 
-  #stopHere(): number {
-    if (this.#outside++ === 0) this.#reasons.push('states outside of the boundary were not explored');
-    return 0;
+  #stop(reason: string): void {
+    this.#reasons.push(reason);
   }
 
-  /** Counts the state that the model is in; a new one is checked and waits to be explored. */
-  #meet(from: number, action: number): number {
-    const model = this.#model;
-    const length = model.wordsUsed();
-    const print = this.#print;
-    if (from < 0) print.of(this.#words, length);
-    else {
-      this.#generated++;
-      print.follow(this.#state, this.#length, this.#queue.low, this.#queue.high, this.#words, length);
+  /** The number of a successor; a new one is checked and waits to be explored. */
+  #meet(successors: Successors, index: number, from: number, state: Int32Array): number {
+    const { symmetry } = this.#model;
+    const low = successors.low[index];
+    const high = successors.high[index];
+    if (symmetry !== undefined) {
+      const length = successors.enter(index);
+      const id = this.#addLeast(length, low, high, symmetry);
+      if (this.#table.isNew) this.#welcome(id, from, successors.actions[index], successors.touched[index], length, low, high);
+      // An image is written all over the record.
+      for (let i = 0; i < this.#words.length; i++) this.#words[i] = state[i];
+      return id;
     }
-    const id =
-      model.symmetry === undefined
-        ? this.#table.add(print.low, print.high)
-        : this.#addLeast(length, model.symmetry);
+    const id = this.#table.add(low, high);
     if (!this.#table.isNew) return id;
-    this.#parents.push(from);
-    this.#via.push(action);
-    this.#queue.push(this.#words, length, print.low, print.high);
-    const broken = model.properties.always();
-    if (broken !== null) this.#violation = { kind: 'always', ...broken, path: this.#pathTo(id) };
-    if (this.#edges !== null && model.properties.settled()) this.#settled.set(id);
-    if (this.#missing.length > 0) this.#look(id);
+    const length = successors.enter(index);
+    this.#welcome(id, from, successors.actions[index], successors.touched[index], length, low, high);
+    successors.leave(index, state);
     return id;
   }
 
+  /** The model is in a state that was not met before. */
+  #welcome(id: number, from: number, action: number, touched: number, length: number, low: number, high: number): void {
+    const { properties } = this.#model;
+    this.#parents.push(from);
+    this.#via.push(action);
+    this.#queue.push(this.#words, length, low, high);
+    const broken = properties.always(touched);
+    if (broken !== null) this.#violation = { kind: 'always', ...broken, path: this.#pathTo(id) };
+    if (this.#edges !== null && properties.settled()) this.#settled.set(id);
+    if (this.#missing.length > 0) this.#look(id);
+  }
+
   /** Of all images of the state the one with the least fingerprint stands for all of them. */
-  #addLeast(length: number, symmetry: NonNullable<Model['symmetry']>): number {
+  #addLeast(length: number, ownLow: number, ownHigh: number, symmetry: NonNullable<Model['symmetry']>): number {
     const words = this.#words;
-    const best = this.#best;
-    let { low, high } = this.#print;
+    const print = this.#print;
+    let low = ownLow;
+    let high = ownHigh;
     const kept = this.#image;
     for (let i = 0; i < length; i++) kept[i] = words[i];
     for (let image = 0; image < symmetry.count; image++) {
       if (image > 0) for (let i = 0; i < length; i++) words[i] = kept[i];
       symmetry.image(image);
-      best.of(words, this.#model.wordsUsed());
-      if (image > 0 && (best.low > low || (best.low === low && best.high >= high))) continue;
-      low = best.low;
-      high = best.high;
+      print.of(words, this.#model.wordsUsed());
+      if (image > 0 && (print.low > low || (print.low === low && print.high >= high))) continue;
+      low = print.low;
+      high = print.high;
     }
     for (let i = 0; i < length; i++) words[i] = kept[i];
     return this.#table.add(low, high);
@@ -290,5 +305,5 @@ export function replayPath(model: Model, path: readonly number[], at: (step: num
     at(step, action);
     model.next(action);
   }
-  return model.properties.always();
+  return model.properties.always(ALL_PARTS);
 }

@@ -5,6 +5,8 @@
 
 /** An action's number is `kind * ACTION_INDEX_MAX + index`; `kind` indexes `Model.kinds`. */
 export const ACTION_INDEX_MAX = 32;
+/** For `always`: all parts. */
+export const ALL_PARTS = -1;
 /** The most actions that are possible in one state. */
 export const ACTIONS_MAX = 256;
 
@@ -32,10 +34,15 @@ export interface Model {
   readonly width: number;
   /** The record that everything here reads and writes. Its buffer is exactly as wide. */
   readonly cells: Uint8Array;
+  /** The first word of each part of the record, rising from 0. Only what an action touched is looked at again. */
+  readonly parts: readonly number[];
   readonly kinds: readonly ActionKind[];
   readonly properties: {
-    /** Null, or the first invariant that does not hold. Asked once of every new state. */
-    always(): Broken | null;
+    /**
+     * Null, or the first invariant that does not hold. Asked once of every new state, which differs from one that was asked about before
+     * in the parts `touched` alone.
+     */
+    always(touched: number): Broken | null;
     /** Reached at least once in a run that means something. At most 31. */
     readonly sometimes: readonly Sometimes[];
     /** Nothing is open: from every reachable state such a state has to be reachable by progress. */
@@ -46,7 +53,8 @@ export interface Model {
   wordsUsed(): number;
   /** Writes the actions possible in the state and returns how many. */
   actions(into: Int32Array): number;
-  next(action: number): void;
+  /** Changes the state, and returns the parts that it may have changed, as bits: bit i is `parts[i]`. */
+  next(action: number): number;
   /** False: the state is not explored further, and the verdict says so. */
   boundary(): boolean;
   /** The action in words, told in the state before it. */

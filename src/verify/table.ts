@@ -26,6 +26,11 @@ export class StateTable {
     return this.count + states <= this.#capacity ? 0 : this.#entries.byteLength * 2;
   }
 
+  /** Reads where `add` will look first, so that several such reads wait for memory together and not one after the other. */
+  touch(low: number): number {
+    return this.#entries[(low & this.#mask) * ENTRY_WIDTH + 2];
+  }
+
   /** The number of the state with this fingerprint. */
   add(low: number, high: number): number {
     if (this.count >= this.#capacity) this.#grow();
@@ -106,10 +111,6 @@ function mixHigh(word: number, place: number): number {
 export class Fingerprint {
   low = 0;
   high = 0;
-  /** Places that the last `follow` found changed, and how many. */
-  readonly changed: Int32Array = new Int32Array(PLACES_MAX);
-  changedCount = 0;
-
   of(words: Int32Array, length: number): void {
     let low = 0;
     let high = 0;
@@ -121,30 +122,20 @@ export class Fingerprint {
     this.high = high;
   }
 
-  /** The fingerprint of `words`, from that of `old`, which is (low, high). */
-  follow(old: Int32Array, oldLength: number, low: number, high: number, words: Int32Array, length: number): void {
-    const { changed } = this;
-    let count = 0;
-    const shared = Math.min(oldLength, length);
-    for (let i = 0; i < shared; i++) if (old[i] !== words[i]) changed[count++] = i;
-    for (let c = 0; c < count; c++) {
-      const i = changed[c];
-      low = (low - mixLow(old[i], i) + mixLow(words[i], i)) | 0;
-      high = (high - mixHigh(old[i], i) + mixHigh(words[i], i)) | 0;
-    }
-    for (let i = shared; i < length; i++) {
-      changed[count++] = i;
-      low = (low + mixLow(words[i], i)) | 0;
-      high = (high + mixHigh(words[i], i)) | 0;
-    }
-    for (let i = shared; i < oldLength; i++) {
-      changed[count++] = i;
-      low = (low - mixLow(old[i], i)) | 0;
-      high = (high - mixHigh(old[i], i)) | 0;
-    }
-    this.low = low;
-    this.high = high;
-    this.changedCount = count;
+  /** Carries the fingerprint on: the word in `place` was `old`, and is `word`. */
+  change(place: number, old: number, word: number): void {
+    this.low = (this.low - mixLow(old, place) + mixLow(word, place)) | 0;
+    this.high = (this.high - mixHigh(old, place) + mixHigh(word, place)) | 0;
+  }
+
+  add(place: number, word: number): void {
+    this.low = (this.low + mixLow(word, place)) | 0;
+    this.high = (this.high + mixHigh(word, place)) | 0;
+  }
+
+  remove(place: number, old: number): void {
+    this.low = (this.low - mixLow(old, place)) | 0;
+    this.high = (this.high - mixHigh(old, place)) | 0;
   }
 }
 

@@ -22,7 +22,6 @@ import {
 } from './handoff-record.js';
 import type { HandoffScope } from './handoff-scope.js';
 
-const ALL_ACTORS = (1 << GATEWAY) | (1 << PREFILL) | (1 << DECODE);
 const broken = (invariant: string, words: string): Broken => ({ invariant, words });
 
 export class HandoffProperties {
@@ -34,8 +33,6 @@ export class HandoffProperties {
   readonly #p: View;
   readonly #d: View;
   readonly #env: number;
-  /** Actors whose records the last action may have changed. The others' were checked in the state before. */
-  #touched: number = ALL_ACTORS;
 
   constructor(scope: HandoffScope, record: WorldRecord) {
     this.#scope = scope;
@@ -48,23 +45,10 @@ export class HandoffProperties {
     this.sometimes = this.#witnesses();
   }
 
-  touchAll(): void {
-    this.#touched = ALL_ACTORS;
-  }
-
-  touchNothing(): void {
-    this.#touched = 0;
-  }
-
-  touch(actor: number): void {
-    this.#touched |= 1 << actor;
-  }
-
-  always(): Broken | null {
+  always(touched: number): Broken | null {
     if (this.#cells[this.#env + ENV.leaked] === 1) {
       return broken('noForeignRead', 'a token left that was computed over a page that was not its own');
     }
-    const touched = this.#touched;
     if ((touched & (1 << GATEWAY)) !== 0) {
       const found = brokenInvariant(this.#g);
       if (found !== null) return found;

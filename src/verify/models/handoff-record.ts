@@ -14,6 +14,8 @@ import type { HandoffScope } from './handoff-scope.js';
 export const GATEWAY = 0;
 export const PREFILL = 1;
 export const DECODE = 2;
+/** The part of the record behind the machines: environment, content, wire. */
+export const SURROUNDINGS = 3;
 
 /** Cells of the environment; the request of each slot follows. */
 export const ENV = {
@@ -40,6 +42,8 @@ export const ENV = {
 
 export const PAGES_PER_SLOT = 2;
 
+const wholeWords = (cells: number): number => Math.ceil(cells / 4) * 4;
+
 export class WorldRecord {
   readonly cells: Uint8Array;
   readonly words: Int32Array;
@@ -53,6 +57,8 @@ export class WorldRecord {
   readonly writes: number;
   readonly messages: number;
   readonly writesMax: number;
+  /** The first word of gateway, prefill, decode and surroundings. */
+  readonly parts: readonly number[];
 
   constructor(scope: HandoffScope) {
     checkScope(scope);
@@ -61,7 +67,11 @@ export class WorldRecord {
     const gateway = shapeOf('gateway', { slots });
     const prefill = shapeOf('prefill', { slots, pages: scope.prefillPages, pagesPerSlot, prefixes });
     const decode = shapeOf('decode', { slots, pages: scope.decodePages, pagesPerSlot, prefixes });
-    this.env = gateway.width + prefill.width + decode.width;
+    // Each part begins with a word.
+    const prefillAt = wholeWords(gateway.width);
+    const decodeAt = prefillAt + wholeWords(prefill.width);
+    this.env = decodeAt + wholeWords(decode.width);
+    this.parts = [0, prefillAt / 4, decodeAt / 4, this.env / 4];
     this.content = Math.ceil((this.env + ENV.requestOf + slots) / 4);
     this.writes = this.content + scope.decodePages;
     this.writesMax = pagesPerSlot * (slots + scope.prefillCrashes);
@@ -70,8 +80,8 @@ export class WorldRecord {
     this.cells = new Uint8Array(this.words.buffer);
     const view = (shape: Shape, at: number): View => newView(shape, rules, this.cells, at);
     this.gateway = view(gateway, 0);
-    this.prefill = view(prefill, gateway.width);
-    this.decode = view(decode, gateway.width + prefill.width);
+    this.prefill = view(prefill, prefillAt);
+    this.decode = view(decode, decodeAt);
   }
 }
 

@@ -30,6 +30,7 @@ import {
   sealedContent,
   sealedTenant,
   SPOILT,
+  SURROUNDINGS,
   TORN,
   unpack,
   WorldRecord,
@@ -49,6 +50,7 @@ export class HandoffModel implements Model {
   readonly record: WorldRecord;
   readonly width: number;
   readonly cells: Uint8Array;
+  readonly parts: readonly number[];
   readonly kinds: readonly ActionKind[];
   readonly properties: HandoffProperties;
   readonly #words: Int32Array;
@@ -64,6 +66,7 @@ export class HandoffModel implements Model {
   readonly #hashes: Int32Array;
   /** Whether the page that a step seals holds what its hash says; looked at before the step. */
   #sealsOwn = false;
+  #touched = 0;
   #into: Int32Array = new Int32Array(0);
   #count = 0;
 
@@ -81,6 +84,7 @@ export class HandoffModel implements Model {
     this.#out = newOut(scope.slots, PAGES_PER_SLOT);
     this.#hashes = Int32Array.from(scope.requests, ({ hash }) => hash);
     this.#tears = scope.tears > 0 && (scope.rules.faults & TORN_WRITE) !== 0;
+    this.parts = this.record.parts;
     this.kinds = actionKinds(scope);
     this.properties = new HandoffProperties(scope, this.record);
   }
@@ -101,7 +105,6 @@ export class HandoffModel implements Model {
     cells[env + ENV.handles] = scope.handles;
     cells[env + ENV.tears] = scope.tears;
     cells[env + ENV.registered] = 1 << 1;
-    this.properties.touchAll();
   }
 
   wordsUsed(): number {
@@ -239,8 +242,13 @@ export class HandoffModel implements Model {
     if (cells[this.#p.at + PH.decodeIncarnation] < decode) this.#add(A.prefillLearnsDecode, 0);
   }
 
-  next(action: number): void {
-    this.properties.touchNothing();
+  next(action: number): number {
+    this.#touched = 1 << SURROUNDINGS;
+    this.#take(action);
+    return this.#touched;
+  }
+
+  #take(action: number): void {
     const index = action % ACTION_INDEX_MAX;
     const slot = index;
     switch ((action / ACTION_INDEX_MAX) | 0) {
@@ -309,7 +317,7 @@ export class HandoffModel implements Model {
   #restartPrefill(): void {
     this.#spend(ENV.prefillCrashes);
     resetView(this.#p, this.cells[this.#p.at + PH.incarnation] + 1, this.cells[this.#d.at + DH.incarnation]);
-    this.properties.touch(PREFILL);
+    this.#touched |= 1 << PREFILL;
   }
 
   /** A new pool: nothing of the old one can be written to, since its registrations went with it. */
@@ -321,7 +329,7 @@ export class HandoffModel implements Model {
     this.#words.fill(0, this.record.content, this.record.writes);
     cells[this.#env + ENV.registered] = 1 << prefill;
     cells[this.#env + ENV.tainted] = 0;
-    this.properties.touch(DECODE);
+    this.#touched |= 1 << DECODE;
   }
 
   #learn(kind: number): void {
@@ -522,7 +530,7 @@ export class HandoffModel implements Model {
   #step(actor: number): void {
     const out = this.#out;
     out.length = 0;
-    this.properties.touch(actor);
+    this.#touched |= 1 << actor;
     if (actor === GATEWAY) stepGateway(this.#g, this.#event, out);
     else if (actor === PREFILL) stepPrefill(this.#p, this.#event, out);
     else stepDecode(this.#d, this.#event, out);
