@@ -57,6 +57,8 @@ export interface Fault {
   readonly source: string;
   /** True: the trigger needs a prefill pool below the context. */
   readonly needsSmallPrefill: boolean;
+  /** The scope of `verify` in which it can be seen, where that is not `faults`. */
+  readonly scope?: string;
   /** What `replay` must find with every guard off, and with every guard on. */
   readonly expected: { readonly off: Outcome; readonly on: Outcome };
 }
@@ -71,6 +73,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: 'A 200 whose text continues what is left of the last owner of the pages.',
     source: 'SGLang #30233; the public incident of 27 August to 9 September 2026',
     needsSmallPrefill: true,
+    scope: 'oversized',
     expected: { off: 'leaked', on: 'refused' },
   },
   'count-unchecked': {
@@ -131,6 +134,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: "The answer to somebody else's prompt.",
     source: 'vLLM #52234',
     needsSmallPrefill: false,
+    scope: 'handles',
     expected: { off: 'leaked', on: 'refused' },
   },
   'retry-keeps-attempt': {
@@ -141,6 +145,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: 'A decode that starts before the second transfer has written anything.',
     source: 'TensorRT-LLM #15799 (attempt ids and endpoint epochs as the remedy)',
     needsSmallPrefill: false,
+    scope: 'retries',
     expected: { off: 'leaked', on: 'failed-closed' },
   },
   'unfenced-restart': {
@@ -152,6 +157,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: 'Writes of the dead incarnation land in pages lent to another tenant.',
     source: 'SGLang #27696 (stale registrations after memory was released and resumed)',
     needsSmallPrefill: false,
+    scope: 'restarts',
     expected: { off: 'leaked', on: 'answered' },
   },
   'torn-write': {
@@ -172,6 +178,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: 'Nothing of another tenant, but soon no pages for anybody.',
     source: 'vLLM #41269 (the mirror image: decode refuses and prefill keeps its pages)',
     needsSmallPrefill: true,
+    scope: 'oversized',
     expected: { off: 'hung', on: 'refused' },
   },
   'unsalted-prefix': {
@@ -182,6 +189,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: "Cached tokens and a faster first token for somebody else's prompt.",
     source: 'CacheProbe (arXiv 2605.30613)',
     needsSmallPrefill: false,
+    scope: 'prefixes',
     expected: { off: 'answered', on: 'answered' },
   },
   'prefix-hash-collision': {
@@ -192,6 +200,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: "An answer that was computed over somebody else's prefix.",
     source: 'CVE-2025-25183',
     needsSmallPrefill: false,
+    scope: 'prefixes',
     expected: { off: 'answered', on: 'answered' },
   },
 };

@@ -3,7 +3,8 @@
  * one? That is so exactly if every strongly connected component that nothing leaves holds a settled state, so a circle in which
  * requests could run for ever counts as stuck only if nothing leads out of it, and it does count then.
  */
-import { BitSet } from './store.js';
+import type { BitSet } from './store.js';
+import { firstTrapped } from './traps.js';
 
 /** Bytes of one piece. */
 const PIECE_BYTES = 1 << 23;
@@ -62,8 +63,8 @@ export class EdgeLog {
   }
 
   /**
-   * Grows `settled` to all states from which it can be reached, and returns the lowest state that is not among them, and how many are
-   * not. Blocks are walked from the last to the first, again and again until nothing changes: most edges lead forward.
+   * Grows `settled` to all states from which it can be reached, and returns how many states are not among them, and the
+   * lowest one that is in a trap (see `Traps`). Blocks are walked from the last to the first, again and again until nothing changes: most edges lead forward.
    */
   stuck(settled: BitSet, states: number): { readonly first: number; readonly count: number } {
     settled.reserve(states);
@@ -80,12 +81,16 @@ export class EdgeLog {
         left += result.left;
       }
     }
-    let first = -1;
-    if (left > 0) {
-      first = 0;
-      while (settled.has(first)) first++;
+    return { first: left === 0 ? -1 : firstTrapped(settled, states, (visit) => this.#eachState(visit)), count: left };
+  }
+
+  #eachState(visit: (state: number, targets: readonly number[], from: number, to: number) => void): void {
+    for (let block = 0; block < this.#blocks.length; block++) {
+      const base = block * BLOCK_STATES;
+      const count = Math.min(BLOCK_STATES, this.#states - base);
+      this.#readBlock(block, base, count);
+      for (let i = 0; i < count; i++) visit(base + i, this.#targets, this.#starts[i], this.#starts[i + 1]);
     }
-    return { first, count: left };
   }
 
   readonly #starts = new Int32Array(BLOCK_STATES + 1);

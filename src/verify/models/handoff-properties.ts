@@ -1,7 +1,12 @@
 /** What must hold of the world in every state, what must be seen in some, and when nothing is open. */
 import { DecodePhase } from '../../handoff/decode.js';
 import { GatewayPhase } from '../../handoff/gateway.js';
-import { brokenInvariant } from '../../handoff/invariants.js';
+import {
+  brokenInvariant,
+  everyPageIsAccountedFor,
+  ownersMatchLists,
+  prefixesStayInsideOneTenant,
+} from '../../handoff/invariants.js';
 import { DH, DS, FREE_COUNT, GS, listAt, PageState, PG, PH, PS, pageAt, slotAt, type View } from '../../handoff/layout.js';
 import { Result } from '../../handoff/messages.js';
 import { PrefillPhase, SOURCE } from '../../handoff/prefill.js';
@@ -49,6 +54,7 @@ export class HandoffProperties {
     if (this.#cells[this.#env + ENV.leaked] === 1) {
       return broken('noForeignRead', 'a token left that was computed over a page that was not its own');
     }
+    if (this.#scope.harmOnly === true) return this.#harm(this.#p, touched, PREFILL) ?? this.#harm(this.#d, touched, DECODE);
     if ((touched & (1 << GATEWAY)) !== 0) {
       const found = brokenInvariant(this.#g);
       if (found !== null) return found;
@@ -62,6 +68,16 @@ export class HandoffProperties {
       if (found !== null) return found;
     }
     return this.#strayWrite() ?? this.#refusedLives();
+  }
+
+  /** A page that is lost, or lent to a tenant that it is not for. */
+  #harm(view: View, touched: number, part: number): Broken | null {
+    if ((touched & (1 << part)) === 0) return null;
+    for (const check of [everyPageIsAccountedFor, ownersMatchLists, prefixesStayInsideOneTenant]) {
+      const words = check(view);
+      if (words !== null) return broken(check.name, `${view.shape.actor}: ${words}`);
+    }
+    return null;
   }
 
   /**
@@ -163,13 +179,19 @@ export class HandoffProperties {
     const leaves = scope.aborts > 0;
     add(leaves, 'decode drains', phase(this.#d, DS.phase, DecodePhase.draining));
     add(leaves, 'prefill waits for its writes to settle', phase(this.#p, PS.phase, PrefillPhase.stopping));
+    const sizes = scope.requests
+      .map(({ pages }) => pages)
+      .filter((pages) => pages <= scope.limit && pages <= scope.decodePages)
+      .sort((a, b) => a - b);
+    const sum = (pages: readonly number[]): number => pages.reduce((total, count) => total + count, 0);
+    const fitTwo = scope.slots > 1 && sizes.length > 1 && sum(sizes.slice(0, 2)) <= scope.decodePages;
+    const isTight = scope.slots > 1 && sum(sizes.slice(-scope.slots)) > scope.decodePages;
     const wants = (at: number): boolean =>
       cells[at + DS.phase] === DecodePhase.waiting && cells[this.#d.at + FREE_COUNT] < cells[at + DS.pages];
-    const isTight = scope.requests.reduce((sum, { pages }) => sum + pages, 0) > scope.decodePages && scope.slots > 1;
     add(isTight, 'a request waits for a full pool', this.#anySlot(this.#d, wants));
     add(scope.retries > 0, 'a second attempt streams', this.#anySlot(this.#g, (at) => this.#isSecond(at)));
-    add(scope.requests.some(({ pages }) => pages > scope.limit), 'a request is refused', phase(this.#g, GS.result, Result.refused));
-    add(scope.slots > 1, 'two requests are in transfer at once', () => this.#inTransfer() > 1);
+    add(scope.requests.some(({ pages }) => pages > Math.min(scope.limit, scope.prefillPages)), 'a request is refused', phase(this.#g, GS.result, Result.refused));
+    add(fitTwo, 'two requests are in transfer at once', () => this.#inTransfer() > 1);
     add(scope.prefillCrashes > 0, 'a write of a dead prefill is still on the wire', () => this.#hasDeadWrite());
     add(scope.prefixes, 'a request reads a shared prefix', this.#anySlot(this.#d, (at) => this.#readsPrefix(at)));
     return list;

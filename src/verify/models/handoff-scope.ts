@@ -40,6 +40,11 @@ export interface HandoffScope {
   /** Control messages that the wire holds at once; one too many is lost. */
   readonly messagesMax: number;
   readonly rules: Rules;
+  /**
+   * True: only harm counts, which is a foreign read, a lost page or a request that cannot settle. A guard that is off breaks invariants
+   * that come before any harm; a counterexample is to show what it leads to.
+   */
+  readonly harmOnly?: boolean;
 }
 
 const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
