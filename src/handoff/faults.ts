@@ -94,6 +94,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: 'A 200 over pages of which only the first are its own.',
     source: 'SGLang #28651',
     needsSmallPrefill: false,
+    scope: 'alone',
     expected: { off: 'leaked', on: 'failed-closed' },
   },
   'reuse-before-drain': {
@@ -168,6 +169,7 @@ export const CATALOGUE: Readonly<Record<FaultName, Fault>> = {
     seen: "One's own tag over the last owner's keys and values.",
     source: 'LMCache #2706 (a read and a write stream race on the same page)',
     needsSmallPrefill: false,
+    scope: 'alone',
     expected: { off: 'leaked', on: 'failed-closed' },
   },
   'unannounced-rejection': {

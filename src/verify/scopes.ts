@@ -23,6 +23,7 @@ export const SCOPE_NAMES = [
   'default',
   'large',
   'faults',
+  'alone',
   'oversized',
   'restarts',
   'retries',
@@ -87,7 +88,7 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
       { title: 'three requests over a full pool, a client leaves', world: { ...THREE, decodePages: 1, aborts: 1 } },
       { title: 'one request, both nodes restart, a message is lost and one repeated', world: { ...ONE, prefillCrashes: 1, decodeCrashes: 1, losses: 1, repeats: 1, retries: 1, aborts: 1 } },
       { title: 'prefill refuses what the gateway let through', world: { ...TWO, requests: [LONG_A, B], aborts: 1, losses: 1 } },
-      { title: 'shared prefixes, two at once', world: { ...PREFIXES, slots: 2 } },
+      { title: 'shared prefixes, two at once', world: { ...PREFIXES, slots: 2, decodePages: 1 } },
     ],
   },
   large: {
@@ -95,8 +96,12 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
     worlds: [{ title: 'everything about prefill at once', world: { ...LONG, aborts: 1, abandons: 1, prefillCrashes: 1, retries: 1 } }],
   },
   faults: {
-    words: 'two tenants, prompts of two chunks and one, clients leave, a prefill gives up, a write may be torn',
-    worlds: [{ title: 'two tenants in transfer', world: { ...LONG, aborts: 1, abandons: 1, tears: 1 } }],
+    words: 'two tenants in transfer at once, prompts of two chunks and one, a client leaves',
+    worlds: [{ title: 'two tenants in transfer', world: { ...LONG, prefillPages: 3, decodePages: 4, aborts: 1 } }],
+  },
+  alone: {
+    words: 'one request of two chunks whose prefill gives up, whose client leaves, of which a write may be torn',
+    worlds: [{ title: 'one request alone', world: { ...ONE, requests: [LONG_A], prefillPages: 2, decodePages: 3, aborts: 1, abandons: 1, losses: 1, tears: 1, messagesMax: 3 } }],
   },
   oversized: {
     words: 'a prompt that decode could hold and prefill cannot',
