@@ -51,6 +51,8 @@ export interface ExploreOptions {
 }
 
 export const MEMORY_BYTES_DEFAULT: number = 3 * 2 ** 30;
+/** The clock of a thread may stand still for a tick; a shorter run than this has no rate. */
+const CPU_S_MIN = 0.004;
 /** States between two looks at the memory. */
 const LOOK_EVERY = 4096;
 /** What the queue, the list of parents and the block of edges may grow by between two looks. */
@@ -112,7 +114,7 @@ class Explorer {
       generated: this.#generated,
       depth: this.#depthOf(distinct - 1),
       cpuS: threadCpuS() - startS,
-      rate: Math.round(distinct / Math.max(exploreS, 1e-6)),
+      rate: Math.round(distinct / Math.max(exploreS, CPU_S_MIN)),
       memoryBytes: this.#memoryBytes,
       collisionProbability: collisionProbability(distinct),
       coverage: Object.fromEntries(this.#model.kinds.map(({ name }, kind) => [name, this.#taken[kind]])),

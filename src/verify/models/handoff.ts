@@ -12,7 +12,7 @@ import { DH, DS, GH, GS, listAt, PageState, PG, PH, PS, pageAt, resetView, slotA
 import { E, EFFECT_WIDTH, EffectKind, EVENT_FIXED_WIDTH, EventKind, newOut, type Out } from '../../handoff/messages.js';
 import { EPOCH, PrefillPhase, stepPrefill, TARGET } from '../../handoff/prefill.js';
 import { ACTION_INDEX_MAX, type ActionKind, type Model } from '../model.js';
-import { A, ACTION_NAMES, actionKinds } from './handoff-actions.js';
+import { A, actionKinds } from './handoff-actions.js';
 import { HandoffProperties } from './handoff-properties.js';
 import {
   contentOf,
@@ -41,7 +41,7 @@ import {
   writtenContent,
 } from './handoff-record.js';
 import type { HandoffScope } from './handoff-scope.js';
-import { handoffActionInWords } from './handoff-words.js';
+import { letterOf, tell } from './handoff-words.js';
 
 const TORN_WRITE = 1 << FAULTS.indexOf('torn-write');
 
@@ -70,7 +70,7 @@ export class HandoffModel implements Model {
   #into: Int32Array = new Int32Array(0);
   #count = 0;
 
-  constructor(scope: HandoffScope) {
+  constructor(scope: HandoffScope, _options: { readonly symmetry?: boolean } = {}) {
     this.scope = scope;
     this.record = new WorldRecord(scope);
     const { cells, words, gateway, prefill, decode, env } = this.record;
@@ -423,13 +423,13 @@ export class HandoffModel implements Model {
       this.#event[E.count] = 1;
       this.#event[E.list] = 0;
       this.#event[E.list + 1] = this.hashOf(slot);
-      this.#sealsOwn = this.#holdsOwn(slot, 0);
+      this.#sealsOwn = this.holdsOwn(slot, 0);
     }
     this.#step(DECODE);
   }
 
   /** Whether the page in a place of the slot's prompt is what the request wrote there, or may share. */
-  #holdsOwn(slot: number, place: number): boolean {
+  holdsOwn(slot: number, place: number): boolean {
     const { cells } = this;
     const at = slotAt(this.#d, slot);
     const page = cells[listAt(this.#d, slot, 0) + place];
@@ -441,7 +441,7 @@ export class HandoffModel implements Model {
   /** Whether all of the slot's prompt is its own. The truth; no guard knows it. */
   isOwn(slot: number): boolean {
     const places = this.cells[slotAt(this.#d, slot) + DS.promptPages];
-    for (let place = 0; place < places; place++) if (!this.#holdsOwn(slot, place)) return false;
+    for (let place = 0; place < places; place++) if (!this.holdsOwn(slot, place)) return false;
     return true;
   }
 
@@ -615,10 +615,7 @@ export class HandoffModel implements Model {
   }
 
   inWords(action: number): string {
-    return handoffActionInWords(this, action);
-  }
-
-  actionName(action: number): string {
-    return ACTION_NAMES[(action / ACTION_INDEX_MAX) | 0];
+    const name = (slot: number): string => letterOf(this.cells[this.#env + ENV.requestOf + slot]);
+    return tell(this.record, action, name).words;
   }
 }
