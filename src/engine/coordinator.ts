@@ -10,7 +10,7 @@ import type { ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import type { GuardName } from '../handoff/guards.js';
 import { isStreaming } from '../handoff/gateway.js';
-import { GS, slotAt } from '../handoff/layout.js';
+import { GH, GS, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind, Result, resultName } from '../handoff/messages.js';
 import type {
   EngineDescription,
@@ -25,7 +25,7 @@ import type {
 import { type EngineConfig, pagesFor } from './config.js';
 import { Machine, messageOf } from './machine.js';
 import type { StatsBlock } from './stats.js';
-import type { NodePorts, Payload, ToGateway } from './traffic.js';
+import type { NodePorts, Payload, Sampling, ToGateway } from './traffic.js';
 
 export const ENGINE_MODEL = 'lab';
 export const ENGINE_VERSION = '0.1.0';
@@ -75,6 +75,8 @@ export class Coordinator implements EnginePort {
   #roomNext = 1;
   #timer: Timer | null = null;
   #isClosing = false;
+  /** No node will answer any more. */
+  #isDown = false;
   #onIdle: (() => void)[] = [];
 
   constructor(options: CoordinatorOptions) {
@@ -105,6 +107,7 @@ export class Coordinator implements EnginePort {
       prefillPages: stats.pages('prefill', config.prefillPool / config.pageTokens),
       decodePages: stats.pages('decode', config.decodePool / config.pageTokens),
       running: this.#slots.filter((one) => one !== undefined).length,
+      waiting: this.#waiting.size,
       pagesVerified: stats.get('pagesVerified'),
       tagsChecked: stats.get('tagsChecked'),
       landingsRefused: stats.get('landingsRefused'),
@@ -146,6 +149,7 @@ export class Coordinator implements EnginePort {
   #refusalAtTheDoor(tokens: number): EngineEnd | null {
     const { context } = this.#o.config;
     if (this.#isClosing) return failure('shutting_down', 'The server is shutting down.', 'closing');
+    if (this.#isDown) return unavailable();
     if (tokens === 0)
       return failure('invalid_request', 'Expected a prompt of at least one token, got none.', 'empty prompt');
     if (tokens < context) return null;
@@ -206,7 +210,7 @@ export class Coordinator implements EnginePort {
   }
 
   #abort(one: Request): void {
-    if (one.isEnded) return;
+    if (one.isEnded || this.#isDown) return;
     if (one.slot < 0) {
       this.#waiting.remove(one);
       return this.#endUnstarted(one, {
@@ -229,6 +233,7 @@ export class Coordinator implements EnginePort {
   }
 
   receive(message: ToGateway): void {
+    if (this.#isDown) return;
     switch (message.kind) {
       case 'token':
         return this.#onToken(message.slot, message.attempt, message.id);
@@ -305,7 +310,7 @@ export class Coordinator implements EnginePort {
         assert(one !== undefined, 'a slot that starts has a request');
         one.promptTokens = body[E.tokens] ?? 0;
         one.prefillTokens = body[E.code] ?? 0;
-        return one.sink.started();
+        return one.sink.started({ promptTokens: one.promptTokens, prefillTokens: one.prefillTokens });
       case EffectKind.clientEnd:
         assert(one !== undefined && !one.isEnded, 'a request ends once');
         one.isEnded = true;
@@ -333,9 +338,9 @@ export class Coordinator implements EnginePort {
     return { kind: 'output', sampling: this.#sampling(one), lastToken: prompt[prompt.length - 1] ?? 0, handle };
   }
 
-  #sampling(one: Request): { temperature: number; seed: number; maxTokens: number } {
-    const { temperature, seed } = one.request;
-    return { temperature, seed, maxTokens: one.maxTokens };
+  #sampling(one: Request): Sampling {
+    const { temperature, seed, ignoreEos } = one.request;
+    return { temperature, seed, maxTokens: one.maxTokens, ignoreEos: ignoreEos ?? false };
   }
 
   #endOf(one: Request, result: number): EngineEnd {
@@ -344,7 +349,7 @@ export class Coordinator implements EnginePort {
       prefillTokens: one.prefillTokens,
       completionTokens: one.completionTokens,
       guard: one.guard,
-      handle: `${one.slot}.${this.#attempt(one.slot)}.1`,
+      handle: `${one.slot}.${this.#attempt(one.slot)}.${this.machine.view.cells[this.machine.view.at + GH.decodeIncarnation] ?? 0}`,
     };
     if (result === Result.finished) {
       return { ...counts, outcome: 'finished', finishReason: one.finishReason ?? 'length', error: null };
@@ -393,6 +398,25 @@ export class Coordinator implements EnginePort {
     });
   }
 
+  /** The nodes are gone for good: whatever is open ends now, and nothing is taken any more. */
+  giveUp(): void {
+    this.#isDown = true;
+    this.#timer?.cancel();
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      this.#endUnstarted(next, unavailable());
+    }
+    for (const [slot, one] of this.#slots.entries()) {
+      if (one === undefined) continue;
+      this.#slots[slot] = undefined;
+      if (!one.isEnded) {
+        one.isEnded = true;
+        one.sink.end(unavailable());
+      }
+      one.sink.released();
+    }
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
   /** Ends what is open; resolves when both nodes hold nothing any more. */
   close(): Promise<void> {
     this.#isClosing = true;
@@ -433,6 +457,10 @@ function failure(code: ErrorCode, message: string, detail: string): EngineEnd {
     guard: null,
     handle: '',
   };
+}
+
+function unavailable(): EngineEnd {
+  return failure('engine_unavailable', 'The engine is gone. Send the request again later.', 'no node is left');
 }
 
 /** What the client is told; the operators get the detail. */
