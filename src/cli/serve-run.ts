@@ -1,15 +1,16 @@
 /** `cofferdam serve`: the embedded engine, the gateway in front of it and the operators' port, until a signal ends them. */
 import { randomBytes } from 'node:crypto';
-import { SystemClock } from '../base/clock.js';
+import { type Clock, SystemClock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import { guardEngineFinding } from './engine-findings.js';
+import type { EngineConfig } from '../engine/config.js';
 import { ThreadedEngine } from '../engine/threaded-engine.js';
 import { FindingLog } from '../findings/finding-log.js';
 import { capacityFindings } from '../gateway/findings.js';
 import { OperatorsServer } from '../gateway/operators.js';
 import { Gateway, standingHeaders } from '../gateway/server.js';
 import { TenantRegistry } from '../gateway/tenants.js';
-import { effectiveLimit } from '../handoff/admission.js';
+import { type EffectiveLimit, effectiveLimit } from '../handoff/admission.js';
 import { faultsOf } from '../handoff/faults.js';
 import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
 import { EmbeddedUpstream } from '../upstream/embedded/adapter.js';
@@ -22,6 +23,10 @@ import { untilSignal } from './signals.js';
 
 /** The lab model's answers are copies; chance adds nothing to them unless a request asks for it. */
 const TEMPERATURE_DEFAULT = 0;
+/** As long as the digest that the salts are made with. */
+const SALT_SECRET_BYTES = 32;
+/** What may be shown of a key: the first digits of its SHA-256. */
+const FINGERPRINT_DIGITS = 12;
 
 /** Everything that serves, and how it ends. */
 export interface Serving {
@@ -33,32 +38,72 @@ export interface Serving {
 /** Starts all of it, or nothing. Throws CodedError. */
 export async function startServing(options: ServeOptions): Promise<Serving> {
   const config = embeddedEngineConfig(options.sizes, options.broken);
-  const limit = effectiveLimit(config);
-  if (limit === null)
-    throw new CodedError('usage', 'Expected a context and pools that hold a prompt, got none that do.');
-  if (options.onSmallPool === 'refuse' && limit.limitedBy !== 'advertised context') {
-    const pool = limit.limitedBy === 'prefill pool' ? config.prefillPool : config.decodePool;
-    throw new CodedError(
-      'usage',
-      `Expected a ${limit.limitedBy} of at least the advertised context of ${config.context} tokens, got ${pool} tokens. ` +
-        'Raise the pool, lower `--context`, or start with `--on-small-pool lower`.',
-    );
-  }
+  const limit = checkedLimit(config, options.onSmallPool);
   const clock = new SystemClock();
   const findings = new FindingLog(clock);
   const fresh = options.tenants.length === 0 ? makeFreshKeys() : null;
   const tenants = fresh?.tenants ?? options.tenants;
   const registry = new TenantRegistry(
     tenants.map(({ name, key }) => ({ name, keys: [{ sha256: key.sha256 }] })),
-    randomBytes(32),
+    randomBytes(SALT_SECRET_BYTES),
   );
-  const faults = faultsOf(config.rules.faults);
-  const { guards } = config.rules;
   const engine = await ThreadedEngine.start({
     config,
     clock,
     onFinding: (finding) => void findings.record(guardEngineFinding(finding)),
   });
+  const ports = openPorts(options, config, engine, registry, findings, clock);
+  try {
+    const { opsUrl, url } = await ports.listen();
+    const facts: StartFacts = {
+      url,
+      opsUrl,
+      advertised: config.context,
+      prefillPool: config.prefillPool,
+      decodePool: config.decodePool,
+      effectiveLimit: limit.tokens,
+      limitedBy: limit.limitedBy,
+      tenants: tenants.map(({ name, key }) => ({ name, keyFingerprint: key.sha256.slice(0, FINGERPRINT_DIGITS) })),
+      rules: config.rules,
+    };
+    return { facts, fresh, close: ports.close };
+  } catch (thrown) {
+    await ports.close();
+    throw thrown;
+  }
+}
+
+/** The limit that will be advertised; throws where there is none, or where a small pool is not to be accepted. */
+function checkedLimit(config: EngineConfig, onSmallPool: ServeOptions['onSmallPool']): EffectiveLimit {
+  const limit = effectiveLimit(config);
+  if (limit === null) {
+    throw new CodedError('usage', 'Expected a context and pools that hold a prompt, got none that do.');
+  }
+  if (onSmallPool === 'lower' || limit.limitedBy === 'advertised context') return limit;
+  const pool = limit.limitedBy === 'prefill pool' ? config.prefillPool : config.decodePool;
+  throw new CodedError(
+    'usage',
+    `Expected a ${limit.limitedBy} of at least the advertised context of ${config.context} tokens, got ${pool} tokens. ` +
+      'Raise the pool, lower `--context`, or start with `--on-small-pool lower`.',
+  );
+}
+
+interface Ports {
+  listen(): Promise<{ readonly url: string; readonly opsUrl: string }>;
+  close(): Promise<void>;
+}
+
+/** The tenants' port and the operators', over one engine. */
+function openPorts(
+  options: ServeOptions,
+  config: EngineConfig,
+  engine: ThreadedEngine,
+  registry: TenantRegistry,
+  findings: FindingLog,
+  clock: Clock,
+): Ports {
+  const faults = faultsOf(config.rules.faults);
+  const { guards } = config.rules;
   const upstream = new EmbeddedUpstream({
     engine,
     clock,
@@ -76,40 +121,27 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
     stats: () => engine.stats(),
     temperatureDefault: TEMPERATURE_DEFAULT,
   });
-  const close = async (): Promise<void> => {
-    await gateway.close();
-    await operators?.close();
-    await engine.close();
+  const operators = new OperatorsServer({
+    upstream,
+    metrics: gateway.metrics,
+    findings: () => findings.list(),
+    clock,
+    at: { host: options.host, port: options.opsPort },
+    ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
+    standingHeaders: standingHeaders(guards, faults),
+  });
+  return {
+    listen: async () => {
+      const { url: opsUrl } = await operators.listen();
+      const { url } = await gateway.listen({ host: options.host, port: options.port });
+      return { url, opsUrl };
+    },
+    close: async () => {
+      await gateway.close();
+      await operators.close();
+      await engine.close();
+    },
   };
-  let operators: OperatorsServer | null = null;
-  try {
-    operators = new OperatorsServer({
-      upstream,
-      metrics: gateway.metrics,
-      findings: () => findings.list(),
-      clock,
-      at: { host: options.host, port: options.opsPort },
-      ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
-      standingHeaders: standingHeaders(guards, faults),
-    });
-    const ops = await operators.listen();
-    const { url } = await gateway.listen({ host: options.host, port: options.port });
-    const facts: StartFacts = {
-      url,
-      opsUrl: ops.url,
-      advertised: config.context,
-      prefillPool: config.prefillPool,
-      decodePool: config.decodePool,
-      effectiveLimit: limit.tokens,
-      limitedBy: limit.limitedBy,
-      tenants: tenants.map(({ name, key }) => ({ name, keyFingerprint: key.sha256.slice(0, 12) })),
-      rules: config.rules,
-    };
-    return { facts, fresh, close };
-  } catch (thrown) {
-    await close();
-    throw thrown;
-  }
 }
 
 /** Resolves with the exit code when a signal has ended everything. */

@@ -153,7 +153,7 @@ export class Coordinator implements EnginePort {
     if (tokens === 0)
       return failure('invalid_request', 'Expected a prompt of at least one token, got none.', 'empty prompt');
     if (tokens < context) return null;
-    const words = `This prompt has ${tokens} tokens; the limit is ${context - 1} tokens, set by the advertised context.`;
+    const words = `Expected a prompt of at most ${context - 1} tokens (set by the advertised context), got ${tokens} tokens.`;
     return { ...failure('context_length_exceeded', words, words), outcome: 'refused' };
   }
 
@@ -360,9 +360,8 @@ export class Coordinator implements EnginePort {
   #lengthWords(one: Request): string {
     const tokens = one.request.prompt.length;
     const limit = effectiveLimit(this.#o.config);
-    const words =
-      limit === null ? 'the limit is not known' : `the limit is ${limit.tokens} tokens, set by the ${limit.limitedBy}`;
-    return `This prompt has ${tokens} tokens; ${words}.`;
+    if (limit === null) return `Expected a limit that is known, got none; the prompt has ${tokens} tokens.`;
+    return `Expected a prompt of at most ${limit.tokens} tokens (set by the ${limit.limitedBy}), got ${tokens} tokens.`;
   }
 
   #free(slot: number): void {
