@@ -91,7 +91,8 @@ export async function runEngine(options: EngineOptions, io: CliIo): Promise<numb
   try {
     io.out(options.output === 'json' ? `${engineFacts(running)}\n` : engineLines(running));
     const signal = await ended;
-    if (options.output !== 'json') io.out(`\n${brokenMark(running.config.rules)}${signal}: open requests end, then the engine does.\n`);
+    if (options.output !== 'json')
+      io.out(`\n${brokenMark(running.config.rules)}${signal}: open requests end, then the engine does.\n`);
   } finally {
     await running.close();
   }

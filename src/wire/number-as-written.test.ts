@@ -24,7 +24,10 @@ test('what is no whole number of at most 19 digits is not read', () => {
 });
 
 test(`any 63-bit number is read exactly, whatever stands around it (seed ${SEED})`, () => {
-  const around = fc.dictionary(fc.string().filter((name) => name !== 'room'), fc.jsonValue());
+  const around = fc.dictionary(
+    fc.string().filter((name) => name !== 'room'),
+    fc.jsonValue(),
+  );
   fc.assert(
     fc.property(around, around, fc.bigInt(0n, 2n ** 63n - 1n), (before, after, room) => {
       const [first, last] = [before, after].map((fields) => JSON.stringify(fields).slice(1, -1));

@@ -18,7 +18,8 @@ export function numberAsWritten(body: Buffer, name: string): string | null {
     else if (byte === QUOTE) {
       const start = i + 1;
       i = endOfString(body, start);
-      if (depth !== 1 || i - start !== wanted.length || body.compare(wanted, 0, wanted.length, start, i) !== 0) continue;
+      if (depth !== 1 || i - start !== wanted.length || body.compare(wanted, 0, wanted.length, start, i) !== 0)
+        continue;
       const after = skipSpace(body, i + 1);
       // A string that no colon follows is a value.
       if (body[after] === COLON) found = digitsAt(body, skipSpace(body, after + 1));

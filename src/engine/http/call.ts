@@ -148,7 +148,8 @@ function promptOf(route: CallRoute, body: Fields): Int32Array {
 }
 
 function textPrompt(route: CallRoute, body: Fields): Int32Array {
-  const name = route === 'completions' ? 'prompt' : body.text === undefined || body.text === null ? 'input_ids' : 'text';
+  const name =
+    route === 'completions' ? 'prompt' : body.text === undefined || body.text === null ? 'input_ids' : 'text';
   const value = body[name];
   if (typeof value === 'string' && name !== 'input_ids') return encode(value);
   if (Array.isArray(value) && name !== 'text') {

@@ -105,7 +105,6 @@ export function serverInfo(view: NodeView, stats: EngineStats, throughput: numbe
     internal_states: [
       {
         ...args,
-        world_size: 1,
         startup_time: view.startupS,
         effective_max_running_requests_per_dp: config.runningMax,
         last_gen_throughput: throughput,
@@ -119,7 +118,13 @@ export function serverInfo(view: NodeView, stats: EngineStats, throughput: numbe
 }
 
 function memoryUsage(view: NodeView): Record<string, unknown> {
-  return { weight: weightGb(), kvcache: kvCacheGb(view), token_capacity: poolTokens(view), graph: {} };
+  return {
+    weight: weightGb(),
+    kvcache: kvCacheGb(view),
+    token_capacity: poolTokens(view),
+    token_capacity_swa: null,
+    graph: {},
+  };
 }
 
 /** What SGLang has no field for. */
@@ -222,4 +227,3 @@ export function loadsJson(
 export function tokenizeJson(ids: Int32Array, context: number): string {
   return JSON.stringify({ tokens: Array.from(ids), count: ids.length, max_model_len: context });
 }
-

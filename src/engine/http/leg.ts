@@ -115,7 +115,8 @@ export class Leg {
     const { answering } = this.#o;
     if (this.#response.headersSent) return answering.endStream(failureFrames(this.#state(), failure) + SSE_DONE);
     const isFramed = this.call.stream && (failure.at === 'engine' || this.call.route === 'generate');
-    if (!isFramed) return answering.answer(failure.status, failureJson(this.call.route, failure), failureHeaders(failure));
+    if (!isFramed)
+      return answering.answer(failure.status, failureJson(this.call.route, failure), failureHeaders(failure));
     answering.beginStream();
     answering.endStream(failureFrames(this.#state(), failure) + SSE_DONE);
   }

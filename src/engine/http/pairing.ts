@@ -39,7 +39,10 @@ export const NO_ROOM: Failure = engineFailure(
 );
 const ROOM_IN_USE: Failure = engineFailure(400, 'The `bootstrap_room` of this request is in use by another one.');
 const PROMPTS_DIFFER: Failure = engineFailure(400, 'Expected both legs of a request to carry the same prompt.');
-const PARTNER_LEFT: Failure = engineFailure(500, 'The client of the other leg of this request left before it was joined.');
+const PARTNER_LEFT: Failure = engineFailure(
+  500,
+  'The client of the other leg of this request left before it was joined.',
+);
 const FULL: Failure = engineFailure(503, 'Too many requests wait for their other leg; send the request again later.');
 
 const otherRole = (role: PairRole): PairRole => (role === 'prefill' ? 'decode' : 'prefill');

@@ -8,7 +8,10 @@ import type { EngineCounters } from './counters.js';
 /** An engine alone knows no tenants: every request has the same owner in the ledgers. */
 const OWNER = 1;
 
-const OTHER_LEG_GONE: Failure = engineFailure(500, 'The client of the other leg of this request left, so it was aborted.');
+const OTHER_LEG_GONE: Failure = engineFailure(
+  500,
+  'The client of the other leg of this request left, so it was aborted.',
+);
 
 export interface SessionOptions {
   readonly engine: EnginePort;
@@ -95,7 +98,8 @@ export class Session implements EngineSink {
 
   #gone(other: Leg | null): void {
     this.#o.counters.aborted++;
-    this.#run?.abort();
+    // Before the abort, whose own words would say less.
     other?.fail(OTHER_LEG_GONE);
+    this.#run?.abort();
   }
 }
