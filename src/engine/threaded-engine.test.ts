@@ -11,6 +11,8 @@ import { STREAM_AHEAD_MAX } from './decode-node.js';
 import { ThreadedEngine } from './threaded-engine.js';
 
 const SEED = Number(process.env.SEED ?? 77);
+/** A request that is lost would hold a test for ever. */
+const BOUNDED = { timeout: 30_000 } as const;
 const SIZES = { context: 2048, prefillPool: 2048, decodePool: 4096, runningMax: 12 } as const;
 
 const start = (options: EngineOptions = {}): Promise<ThreadedEngine> =>
@@ -120,28 +122,32 @@ describe('the engine', () => {
   });
 
   for (const role of ['prefill', 'decode'] as const) {
-    test(`${role} may end at any moment: every request ends once, and the engine serves again (seed ${SEED})`, async () => {
-      const chance = new Prng(SEED + (role === 'prefill' ? 3 : 4));
-      for (const delayMs of [0, 3, 15, 60]) {
-        const asked = Array.from({ length: 10 }, () =>
-          ask(engine, recall(chance, chance.between(100, 1500)).prompt, { maxTokens: 200, ignoreEos: true }),
-        );
-        await new Promise<void>((resolve) => clock.after(delayMs, resolve));
-        await engine.crash(role);
-        const begunMs = clock.nowMs();
-        const { prompt, marker } = recall(chance, 300);
-        assert.equal(await finished(ask(engine, prompt, { maxTokens: marker.length })), marker);
-        assert.ok(clock.nowMs() - begunMs < 2000, `served again after ${Math.round(clock.nowMs() - begunMs)} ms`);
-        for (const { outcome, error } of await Promise.all(asked.map(({ whenEnded }) => whenEnded))) {
-          assert.ok(outcome === 'finished' || error?.code === 'engine_failed', `${outcome} ${error?.code}`);
+    test(
+      `${role} may end at any moment: every request ends once, and the engine serves again (seed ${SEED})`,
+      BOUNDED,
+      async () => {
+        const chance = new Prng(SEED + (role === 'prefill' ? 3 : 4));
+        for (const delayMs of [0, 3, 15, 60]) {
+          const asked = Array.from({ length: 10 }, () =>
+            ask(engine, recall(chance, chance.between(100, 1500)).prompt, { maxTokens: 200, ignoreEos: true }),
+          );
+          await new Promise<void>((resolve) => clock.after(delayMs, resolve));
+          await engine.crash(role);
+          const begunMs = clock.nowMs();
+          const { prompt, marker } = recall(chance, 300);
+          assert.equal(await finished(ask(engine, prompt, { maxTokens: marker.length })), marker);
+          assert.ok(clock.nowMs() - begunMs < 2000, `served again after ${Math.round(clock.nowMs() - begunMs)} ms`);
+          for (const { outcome, error } of await Promise.all(asked.map(({ whenEnded }) => whenEnded))) {
+            assert.ok(outcome === 'finished' || error?.code === 'engine_failed', `${outcome} ${error?.code}`);
+          }
+          await Promise.all(asked.map(({ whenReleased }) => whenReleased));
+          await idle(engine);
         }
-        await Promise.all(asked.map(({ whenReleased }) => whenReleased));
-        await idle(engine);
-      }
-    });
+      },
+    );
   }
 
-  test('a node that ends again while it starts is started again, and both may end at once', async () => {
+  test('a node that ends again while it starts is started again, and both may end at once', BOUNDED, async () => {
     for (const roles of [
       ['decode', 'decode'],
       ['prefill', 'prefill', 'decode'],
@@ -206,4 +212,18 @@ test('closing ends open and waiting requests once, within two seconds, and takes
   }
   const late = ask(engine, 'anybody there?');
   assert.equal((await late.whenEnded).error?.code, 'shutting_down');
+});
+
+test('an engine whose node does not stay up gives up: open requests end, later ones are refused', BOUNDED, async () => {
+  const engine = await start();
+  try {
+    const open = ask(engine, 'tell me a story', { maxTokens: 2000, ignoreEos: true, reads: false });
+    for (let i = 0; i < 80; i++) await engine.crash('prefill');
+    for (let i = 0; i < 80; i++) await engine.crash('decode');
+    assert.ok(['engine_failed', 'engine_unavailable'].includes((await open.whenEnded).error?.code ?? ''));
+    await open.whenReleased;
+    assert.equal((await ask(engine, 'anybody there?').whenEnded).error?.code, 'engine_unavailable');
+  } finally {
+    await engine.close();
+  }
 });
