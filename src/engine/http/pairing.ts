@@ -109,7 +109,7 @@ export class Pairing {
   close(): void {
     this.#isClosed = true;
     for (const role of ['prefill', 'decode'] as const) {
-      for (const room of [...this.#waiting[role].keys()]) {
+      for (const room of this.#waiting[role].keys()) {
         for (let leg = this.#takeWaiting(role, room); leg !== null; leg = this.#takeWaiting(role, room)) {
           this.#refuse(leg, SHUTTING_DOWN);
         }

@@ -1,7 +1,7 @@
 /** Goal: one node answers SGLang's routes in SGLang's shapes. Method: real HTTP to a real engine in two threads. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { framesOf, Served } from './harness.test.help.js';
+import { framesOf, Served, until } from './harness.test.help.js';
 
 const CUE = ' the password of the day: ';
 const WORD = 'KVC-abcdefghijklmnopqrstuvwxyz';
@@ -183,7 +183,7 @@ describe('a single node', () => {
       stream: true,
       sampling_params: { max_new_tokens: 900, ignore_eos: true, temperature: 1 },
     });
-    while (!sent.soFar().includes('data: ')) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => sent.soFar().includes('data: '), 'the text begins');
     sent.leave();
     const stats = await served.idle();
     assert.equal(stats.decodePages.leased, 0);
