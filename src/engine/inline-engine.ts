@@ -118,14 +118,15 @@ export class InlineEngine {
     this.#heldToDecode = [];
   }
 
-  /** Prefill dies and lives again. What it had posted stays on the wire; everybody learns of it. */
-  restartPrefill(): void {
+  /** Prefill dies and lives again. What it had posted stays on the wire; everybody learns of it, in the order given. */
+  restartPrefill(first: 'gateway' | 'decode' = 'gateway'): void {
     this.#prefillIncarnation++;
     this.#deadWires.push(this.prefill.wire);
     // A write on the wire carries the bytes of the life that posted it, whatever the next life computes.
     this.#prefillMemory = memoryFor(this.config, 'prefill');
     this.prefill = this.#newPrefill();
     this.#toDecode.push({ message: { kind: 'prefill-down', incarnation: this.#prefillIncarnation } });
+    if (first === 'decode') this.#deliver();
     this.coordinator.peerDown('prefill', this.#prefillIncarnation);
   }
 

@@ -41,7 +41,7 @@ export class PageWatch {
 
   look(): void {
     const call = this.#watched;
-    if (call === null || call.slot === null) return;
+    if (call === null || call.slot === null || call.end !== null) return;
     const { view } = this.#engine.decode.machine;
     const phase = getSlot(view, call.slot, 'phase');
     if (phase !== DecodePhase.decoding && phase !== DecodePhase.reading) return;

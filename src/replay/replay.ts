@@ -26,7 +26,11 @@ export interface LeakedMarker {
   /** Characters in a row that agree with the marker, and which: markers are synthetic, so they may be shown. */
   readonly characters: number;
   readonly text: string;
-  /** Pages in the reader's table that held these characters: attention had them from there. */
+  /**
+   * How many pages in the reader's table held some of these characters: attention had them from there, from all of them alike where
+   * the owner's text repeats itself. Some of them, from the first place on.
+   */
+  readonly pageCount: number;
   readonly pages: readonly LeakedPage[];
 }
 
@@ -68,6 +72,8 @@ export interface ReplayOptions {
   readonly upstream: UpstreamMaker;
 }
 
+/** Pages of one leaked marker that are listed. */
+const LEAKED_PAGES_MAX = 4;
 /** Sentences of the guards that are kept. */
 const GUARD_NOTES_MAX = 4;
 
@@ -105,12 +111,16 @@ export async function replayMatrix(
 function leakedMarkers(world: World, call: Call): LeakedMarker[] {
   if (call.tenant === 'acme' || call.answer === null) return [];
   const hits = mergeHits(new MarkerIndex(world.prompts.markers).scanText(call.answer.text));
-  return hits.map((hit) => ({
-    owner: hit.marker.owner,
-    characters: hit.length,
-    text: hit.marker.text.slice(hit.markerOffset, hit.markerOffset + hit.length),
-    pages: world.pages.sourcesOf(hit).map(leakedPage),
-  }));
+  return hits.map((hit) => {
+    const sources = world.pages.sourcesOf(hit);
+    return {
+      owner: hit.marker.owner,
+      characters: hit.length,
+      text: hit.marker.text.slice(hit.markerOffset, hit.markerOffset + hit.length),
+      pageCount: sources.length,
+      pages: sources.slice(0, LEAKED_PAGES_MAX).map(leakedPage),
+    };
+  });
 }
 
 function leakedPage({ page, place, tag, owner }: ForeignPage): LeakedPage {

@@ -35,7 +35,7 @@ export interface WorldOptions {
 const SIZES: EngineOptions = { context: 2048, prefillPool: 2048, decodePool: 3072, runningMax: 8 };
 /** How far the clock goes at a time while the engine rests. */
 const REST_STEP_MS = 10;
-/** An engine that rests for so long with a request open has forgotten it. Longer than every delay in the engine but its alarms. */
+/** An engine that rests for so long within one `run` has forgotten what is open. Many times every delay in it but its alarms. */
 export const REST_MS_MAX = 5_000;
 /** Turns of one `run`: many times what any request here takes. */
 const TURNS_MAX = 200_000;
@@ -116,8 +116,8 @@ export class World {
     let restedMs = 0;
     for (let turns = 0; turns < TURNS_MAX; turns++) {
       if (done()) return true;
-      if (this.engine.turn()) restedMs = 0;
-      else {
+      // Time passes only here, so all that passes is rest: asking again once a second, as the engine does, is no progress.
+      if (!this.engine.turn()) {
         if (restedMs >= REST_MS_MAX) return done();
         restedMs += REST_STEP_MS;
         this.#clock.advance(REST_STEP_MS);

@@ -5,7 +5,7 @@ import { acmeFillsPages, globexAsks, OUTPUT_TOKENS } from './moves.js';
 export const roomCollision: Scenario = {
   act: async (world) => {
     await acmeFillsPages(world, 900, OUTPUT_TOKENS);
-    const call = await globexAsks(world, 700, { bootstrap_room: 1 });
+    const call = await globexAsks(world, 700);
     const { wire } = world.engine.prefill;
     wire.hold((write) => write.slot === call.slot && write.attempt === call.attempt);
     const other = await world.send('acme', world.prompts.acme(300), { maxTokens: OUTPUT_TOKENS });
