@@ -1,6 +1,6 @@
 /** One request of a tenant on its way through the gateway, as the script sees it from outside and from inside. */
 import { type ClientRequest, request } from 'node:http';
-import type { EngineEnd } from './door.js';
+import type { EngineEnd } from './engine-types.js';
 
 export type TenantName = 'acme' | 'globex';
 
@@ -43,7 +43,14 @@ export class Call {
     this.tenant = tenant;
     this.prompt = prompt;
     // Greedy and with a seed, so that an answer depends on nothing but the pages that were read.
-    const body = JSON.stringify({ model: 'lab', prompt, max_tokens: o.maxTokens, temperature: 0, seed: 1, ...o.fields });
+    const body = JSON.stringify({
+      model: 'lab',
+      prompt,
+      max_tokens: o.maxTokens,
+      temperature: 0,
+      seed: 1,
+      ...o.fields,
+    });
     this.#request = request(
       {
         host: '127.0.0.1',

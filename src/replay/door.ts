@@ -3,11 +3,7 @@ import type { Coordinator } from '../engine/coordinator.js';
 import { GatewayPhase } from '../handoff/gateway.js';
 import { getSlot } from '../handoff/layout.js';
 import type { Call } from './call.js';
-
-export type EngineRequest = Parameters<Coordinator['submit']>[0];
-export type EngineSink = Parameters<Coordinator['submit']>[1];
-export type EngineRun = ReturnType<Coordinator['submit']>;
-export type EngineEnd = Parameters<EngineSink['end']>[0];
+import type { EngineRequest, EngineRun, EngineSink } from './engine-types.js';
 
 /** What the gateway's upstream needs of an engine. */
 export interface EngineDoor {

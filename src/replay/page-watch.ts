@@ -71,7 +71,8 @@ export class PageWatch {
   #ownerOf(tag: PageTag): Call | null {
     let found: Call | null = null;
     for (const call of this.#calls) {
-      if (call.slot === tag.owner && call.attempt <= tag.attempt && (found?.attempt ?? -1) <= call.attempt) found = call;
+      if (call.slot === tag.owner && call.attempt <= tag.attempt && (found?.attempt ?? -1) <= call.attempt)
+        found = call;
     }
     return found;
   }

@@ -163,7 +163,8 @@ function judge(
   const { fault, guards, seed } = options;
   const { call, prevented } = acted;
   const outcome = outcomeOf(call, isOwnAnswer);
-  const expected = guards === 0 ? CATALOGUE[fault].expected.off : guards === ALL_GUARDS ? CATALOGUE[fault].expected.on : null;
+  const expected =
+    guards === 0 ? CATALOGUE[fault].expected.off : guards === ALL_GUARDS ? CATALOGUE[fault].expected.on : null;
   const markerCharacters = markers.reduce((sum, { characters }) => sum + characters, 0);
   const answer = call.answer;
   const notes = world.engine.coordinator.stats().findings.map(({ guard, words }) => `${guard}: ${words}`);

@@ -15,7 +15,8 @@ import type { FaultName } from '../handoff/faults.js';
 import { type GuardBits, type GuardName, GUARDS } from '../handoff/guards.js';
 import { getSlot } from '../handoff/layout.js';
 import { Call, type CallOptions, type TenantName, TENANTS } from './call.js';
-import { type EngineDoor, type EngineRequest, watchedDoor } from './door.js';
+import { type EngineDoor, watchedDoor } from './door.js';
+import type { EngineRequest } from './engine-types.js';
 import { PageWatch } from './page-watch.js';
 import { Prompts } from './prompts.js';
 

@@ -9,7 +9,9 @@ export const roomCollision: Scenario = {
     const { wire } = world.engine.prefill;
     wire.hold((write) => write.slot === call.slot && write.attempt === call.attempt);
     const other = await world.send('acme', world.prompts.acme(300), { maxTokens: OUTPUT_TOKENS });
-    world.tell('globex sent a prompt of 700 tokens, whose writes travelled slowly; acme sent one of 300 tokens meanwhile.');
+    world.tell(
+      'globex sent a prompt of 700 tokens, whose writes travelled slowly; acme sent one of 300 tokens meanwhile.',
+    );
     world.run(() => call.end !== null || other.end !== null);
     wire.release();
     await world.finish(call);

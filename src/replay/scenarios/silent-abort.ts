@@ -9,7 +9,9 @@ export const silentAbort: Scenario = {
   act: async (world) => {
     await acmeFillsPages(world, ONE_CHUNK, LONG_ANSWER);
     const call = await globexAsks(world, 700);
-    world.tell('globex sent a prompt of 700 tokens; prefill failed after the first 256 and reported all 700 as written.');
+    world.tell(
+      'globex sent a prompt of 700 tokens; prefill failed after the first 256 and reported all 700 as written.',
+    );
     await world.finish(call);
     return { call, maxTokens: OUTPUT_TOKENS };
   },

@@ -16,7 +16,9 @@ export const tornWrite: Scenario = {
       world.pages.noteTorn(write.targetPage, table.indexOf(write.targetPage));
       return true;
     });
-    world.tell('globex sent a prompt of 700 tokens; of each of its page writes the header landed and the payload did not.');
+    world.tell(
+      'globex sent a prompt of 700 tokens; of each of its page writes the header landed and the payload did not.',
+    );
     await world.finish(call);
     return { call, maxTokens: OUTPUT_TOKENS };
   },

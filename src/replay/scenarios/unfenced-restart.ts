@@ -14,7 +14,9 @@ export const unfencedRestart: Scenario = {
     const call = await globexAsks(world, 800);
     world.run(() => world.decodePhase(call) === DecodePhase.decoding || call.end !== null);
     for (const wire of engine.deadWires) wire.release();
-    world.tell('globex sent a prompt of 800 tokens; while it was being answered, the writes of the dead prefill arrived.');
+    world.tell(
+      'globex sent a prompt of 800 tokens; while it was being answered, the writes of the dead prefill arrived.',
+    );
     await world.finish(call);
     const refused = engine.coordinator.stats().landingsRefused;
     const words = `${refused} writes of the dead prefill were refused at the fence`;

@@ -18,6 +18,7 @@ export async function afterAcme(world: World, beginning: string, isSame: boolean
   world.pages.watch(call);
   const how = isSame ? 'are the same' : 'differ';
   world.tell(`acme and globex sent prompts of ${COMMON + OWN} tokens, of which the first ${COMMON} ${how}.`);
+  world.tell('The engine keeps no index of prefixes yet, so there was nothing to share.');
   await world.finish(call);
   return { call, maxTokens: OUTPUT_TOKENS };
 }
