@@ -305,7 +305,7 @@ export class Coordinator implements EnginePort {
         assert(one !== undefined, 'a slot that starts has a request');
         one.promptTokens = body[E.tokens] ?? 0;
         one.prefillTokens = body[E.code] ?? 0;
-        return one.sink.started();
+        return one.sink.started({ promptTokens: one.promptTokens, prefillTokens: one.prefillTokens });
       case EffectKind.clientEnd:
         assert(one !== undefined && !one.isEnded, 'a request ends once');
         one.isEnded = true;

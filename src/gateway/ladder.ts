@@ -38,6 +38,10 @@ export class Ladder {
       const parsed = this.#applyPolicy(route, body);
       const counted = this.#count(parsed);
       const maxTokens = this.#admit(parsed, counted);
+      if (maxTokens instanceof CodedError) {
+        exchange.refuse(maxTokens);
+        return;
+      }
       this.#waitAndDispatch(exchange, account, parsed, counted, maxTokens);
     } catch (thrown) {
       if (!(thrown instanceof CodedError)) this.#context.findings.raise(internalFinding(thrown));
@@ -105,8 +109,8 @@ export class Ladder {
     });
   }
 
-  /** Tokens of output that are granted. */
-  #admit(parsed: ParsedRequest, counted: number): number {
+  /** Tokens of output that are granted. The refusal is returned: a throw costs 20 us, and this one must cost less than an answer. */
+  #admit(parsed: ParsedRequest, counted: number): number | CodedError {
     const { upstream, metrics } = this.#context;
     const capacity = upstream.capacity();
     if (!this.#on('admission')) {
@@ -123,20 +127,20 @@ export class Ladder {
     const asked = parsed.maxTokens === null ? 'no max_tokens' : `max_tokens ${parsed.maxTokens}`;
     switch (verdict.kind) {
       case 'unknown':
-        throw new CodedError(
+        return new CodedError(
           'capacity_unknown',
           'The capacity of the engine is not known, so nothing is admitted; try again later.',
           { retryAfterS: RETRY_AFTER_S },
         );
       case 'prompt-too-long':
-        throw new CodedError(
+        return new CodedError(
           'context_length_exceeded',
           `Expected a prompt of at most ${verdict.limit.tokens} tokens (set by the ${verdict.limit.limitedBy}), ` +
             `got ${counted} tokens with ${asked}.`,
           { param: promptParam(parsed) },
         );
       case 'total-too-long':
-        throw new CodedError(
+        return new CodedError(
           'context_length_exceeded',
           `Expected prompt and output of at most ${verdict.context} tokens together (set by the advertised context), ` +
             `got a prompt of ${counted} tokens with ${asked}.`,

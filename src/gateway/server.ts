@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Clock, sleep } from '../base/clock.js';
+import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, guardsOf } from '../handoff/guards.js';
@@ -238,14 +238,4 @@ function decoded(part: string): string {
   } catch {
     return part;
   }
-}
-
-/** Waits until nothing is open any more, or `msMax` have gone; for whoever closes the upstream next. */
-export async function drained(gateway: Gateway, clock: Clock, msMax: number): Promise<boolean> {
-  const endMs = clock.nowMs() + msMax;
-  while (gateway.room.heldTokens > 0 || gateway.room.running > 0) {
-    if (clock.nowMs() >= endMs) return false;
-    await sleep(clock, 10);
-  }
-  return true;
 }

@@ -191,10 +191,10 @@ function slotFor(view: View, event: Int32Array): number {
   if (!isForMe(view, event)) return -1;
   const slot = event[E.slot];
   if (deviates(view, FAULT['room-collision'], GUARD.lease)) return firstInRoom(view, event[E.room]);
-  if (!guarded(view, GUARD.lease)) return slot;
   const at = slotAt(view, slot);
   const { cells } = view;
   if (event[E.attempt] !== cells[at + DS.attempt]) return -1;
+  if (!guarded(view, GUARD.lease)) return slot;
   if (cells[at + DS.phase] !== DecodePhase.idle && cells[at + DS.phase] !== DecodePhase.waiting) {
     if (event[E.from] !== cells[at + DS.peer]) return -1;
     if (event[E.room] !== cells[at + DS.room] && event[E.kind] === EventKind.complete) {

@@ -104,7 +104,7 @@ function begin(view: View, slot: number, event: Int32Array, out: Out): void {
   cells[at + PS.salt] = event[E.salt];
   cells[at + PS.room] = event[E.room];
   cells[at + PS.tokens] = event[E.tokens];
-  cells[at + PS.promptPages] = event[E.promptPages];
+  cells[at + PS.promptPages] = Math.max(event[E.promptPages], 0);
   enter(view, slot, PrefillPhase.waiting);
   if (fits(view, event[E.promptPages], event[E.promptPages])) return;
   if (deviates(view, FAULT['rejected-stays-alive'], GUARD.rejection)) {
