@@ -106,7 +106,7 @@ test('docs/REPLAY.md has every fault with its guards, and every guard', () => {
   for (const fault of FAULTS) {
     const line = doc.split('\n').find((each) => each.startsWith(`- **${fault}**`)) ?? '';
     const named = CATALOGUE[fault].guards.map((guard) => `\`${guard}\``).join(', ');
-    assert.ok(line.includes(CATALOGUE[fault].source) && line.endsWith(`*Stopped by:* ${named}.`), fault);
+    assert.ok(line.includes(CATALOGUE[fault].source) && line.endsWith(`Stopped by:_ ${named}.`), fault);
   }
   for (const guard of GUARDS) assert.ok(doc.includes(`| \`${guard}\` |`), guard);
 });
