@@ -39,6 +39,7 @@ interface Run {
   readonly chance: Prng;
   readonly temperature: number;
   readonly maxTokens: number;
+  readonly ignoreEos: boolean;
   /** The token to feed next, and where its KV goes. */
   token: number;
   position: number;
@@ -287,7 +288,7 @@ export class DecodeNode {
   }
 
   #emit(run: Run, token: number): void {
-    if (token === TOKEN_EOS) return this.#finish(run, 'stop');
+    if (token === TOKEN_EOS && !run.ignoreEos) return this.#finish(run, 'stop');
     run.token = token;
     run.produced++;
     this.#o.ports.toGateway({ kind: 'token', slot: run.slot, attempt: run.attempt, id: token });
@@ -432,6 +433,7 @@ export class DecodeNode {
       chance: new Prng(sampling.seed + 1),
       temperature: sampling.temperature,
       maxTokens: Math.min(sampling.maxTokens, pages.length * this.#o.config.pageTokens - tokens + 1),
+      ignoreEos: sampling.ignoreEos,
       token: output.lastToken,
       position: isAttached ? tokens - 1 : tokens,
       produced: 0,
