@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.js';
 import type { SharedMemory } from '../base/shared-memory.js';
 import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
-import type { EngineFinding } from '../upstream/embedded/port.js';
+import type { EngineFinding } from '../handoff/engine-port.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { DecodeNode } from './decode-node.js';
