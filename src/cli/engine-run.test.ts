@@ -51,7 +51,7 @@ test('a pair starts with a fault, says so on every line and in every answer, and
     assert.match(started.err(), /^warning: /);
     const lines = started.out().trimEnd().split('\n');
     for (const line of lines) assert.match(line, /^\[FAULT rejected-stays-alive; GUARDS OFF /);
-    assert.match(started.out(), /advertised context {2}1024 tokens[^]*prefill pool {8}512 tokens/);
+    assert.match(started.out(), /advertised context {2}1024 tokens[\s\S]*prefill pool {8}512 tokens/);
     const urls = [...started.out().matchAll(/http:\/\/\S+/g)].map(([url]) => url);
     assert.equal(urls.length, 2);
     for (const url of urls) {
