@@ -12,6 +12,8 @@ export interface Run extends PageTable {
   readonly chance: Prng;
   readonly temperature: number;
   readonly maxTokens: number;
+  /** The end-of-sequence token ends nothing and is sent like any other. */
+  readonly ignoreEos: boolean;
   /** The token to feed next, and where its KV goes. */
   token: number;
   position: number;
