@@ -19,7 +19,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../upstream/embedded/port.js';
+} from '../handoff/engine-port.js';
 import { type EngineConfig, pagesFor } from './config.js';
 import { failure, failureOf, lengthWords, unavailable } from './ends.js';
 import { Machine, messageOf } from './machine.js';

@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../base/errors.js';
 import { type AdmissionLimits, effectiveLimit } from '../handoff/admission.js';
 import { Result, resultName } from '../handoff/messages.js';
-import type { EngineEnd } from '../upstream/embedded/port.js';
+import type { EngineEnd } from '../handoff/engine-port.js';
 
 export function failure(code: ErrorCode, message: string, detail: string): EngineEnd {
   return {

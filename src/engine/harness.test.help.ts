@@ -11,7 +11,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../upstream/embedded/port.js';
+} from '../handoff/engine-port.js';
 
 export const clock: Clock = new SystemClock();
 

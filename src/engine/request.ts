@@ -1,6 +1,6 @@
 /** One request as the coordinator keeps it. */
 import type { GuardName } from '../handoff/guards.js';
-import type { EngineRequest, EngineSink } from '../upstream/embedded/port.js';
+import type { EngineRequest, EngineSink } from '../handoff/engine-port.js';
 import type { RoomUse } from './rooms.js';
 import type { Sampling } from './traffic.js';
 

@@ -15,7 +15,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../upstream/embedded/port.js';
+} from '../handoff/engine-port.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { memoryFor, planFor, REGISTRATION_ENTRIES, type Role } from './parts.js';

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
-import type { EngineStats } from '../upstream/embedded/port.js';
+import type { EngineStats } from '../handoff/engine-port.js';
 import type { Upstream } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,

@@ -93,8 +93,8 @@ const STORIES: Readonly<Record<FaultName, Story>> = {
   'room-collision': (rules, guard) => {
     const told = world(rules, 3, 3);
     told.submit(0, 1, LIMIT);
-    // The count can tell only prompts of different lengths apart.
-    told.submit(1, guard === 'count' ? 2 : 1, LIMIT);
+    // Counts can tell only prompts of different lengths apart.
+    told.submit(1, guard === 'count' || guard === 'usage' ? 2 : 1, LIMIT);
     told.local('decode', 'admit', 0);
     told.transfer(1, 2);
     told.land(1);

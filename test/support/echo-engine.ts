@@ -14,7 +14,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../../src/upstream/embedded/port.js';
+} from '../../src/handoff/engine-port.js';
 
 export const ECHO_AHEAD_TOKENS = 32;
 

@@ -4,7 +4,7 @@
  * is out, so a stream gets 200 and a frame with the error.
  */
 import { CodedError, ERROR_TABLE, type ErrorCode } from '../../base/errors.js';
-import type { EngineEnd } from '../../upstream/embedded/port.js';
+import type { EngineEnd } from '../../handoff/engine-port.js';
 import { RETRY_AFTER_S } from './bounds.js';
 
 export interface Failure {

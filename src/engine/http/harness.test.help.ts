@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ClientRequest, request } from 'node:http';
 import { type Clock, sleep, SystemClock } from '../../base/clock.js';
-import type { EngineStats } from '../../upstream/embedded/port.js';
+import type { EngineStats } from '../../handoff/engine-port.js';
 import { type EngineConfig, engineConfig, type EngineOptions } from '../config.js';
 import { ThreadedEngine } from '../threaded-engine.js';
 import { EngineServer, type EngineServerOptions } from './server.js';

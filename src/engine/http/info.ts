@@ -3,7 +3,7 @@ import { effectiveLimit } from '../../handoff/admission.js';
 import { faultsOf } from '../../handoff/faults.js';
 import { ALL_GUARDS, guardsOf } from '../../handoff/guards.js';
 import { LAB_CONFIG } from '../../model/lab-weights.js';
-import type { EngineStats, PageCounts } from '../../upstream/embedded/port.js';
+import type { EngineStats, PageCounts } from '../../handoff/engine-port.js';
 import type { EngineConfig } from '../config.js';
 import { ENGINE_MODEL, ENGINE_VERSION } from '../coordinator.js';
 import { geometryOf } from '../parts.js';

@@ -1,6 +1,6 @@
 /** `/metrics`: SGLang's names where there is a true value for them, and the engine's own as the gateway gives them. */
 import { GUARDS } from '../../handoff/guards.js';
-import type { EngineStats } from '../../upstream/embedded/port.js';
+import type { EngineStats } from '../../handoff/engine-port.js';
 import { ENGINE_MODEL } from '../coordinator.js';
 import type { EngineCounters } from './counters.js';
 import { kvCacheGb, type NodeView, poolPages, poolTokens, type Queues, usedTokens, weightGb } from './info.js';

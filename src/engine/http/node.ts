@@ -21,7 +21,7 @@ import { badRequest, doorFailure, type Failure, failureHeaders, SHUTTING_DOWN } 
 import { loadsJson, modelInfo, modelsJson, type NodeView, type Queues, serverInfo, tokenizeJson } from './info.js';
 import { Leg, type LegRole } from './leg.js';
 import { metricsText } from './metrics.js';
-import type { EngineStats } from '../../upstream/embedded/port.js';
+import type { EngineStats } from '../../handoff/engine-port.js';
 import type { EngineCounters } from './counters.js';
 import { doorFrame, failureJson } from './shapes.js';
 

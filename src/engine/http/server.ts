@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { faultsOf } from '../../handoff/faults.js';
 import { standingHeaders } from '../../handoff/guards.js';
 import { encode } from '../../tokenizer/bytes.js';
-import type { EnginePort, EngineRun } from '../../upstream/embedded/port.js';
+import type { EnginePort, EngineRun } from '../../handoff/engine-port.js';
 import { type EngineConfig, hasFault } from '../config.js';
 import { CLOSE_DESTROY_MS, CLOSE_GRACE_MS, HEALTH_MS_MAX } from './bounds.js';
 import { EngineCounters } from './counters.js';

@@ -1,5 +1,5 @@
 /** One request in the engine and the legs that it answers: one as a single node, two as a pair. */
-import type { EngineCounts, EngineEnd, EnginePort, EngineRun, EngineSink } from '../../upstream/embedded/port.js';
+import type { EngineCounts, EngineEnd, EnginePort, EngineRun, EngineSink } from '../../handoff/engine-port.js';
 import type { Clock } from '../../base/clock.js';
 import { engineFailure, type Failure, failureOfEnd } from './failure.js';
 import type { Leg } from './leg.js';

@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../../base/errors.js';
-import type { GuardName } from '../../handoff/guards.js';
+import type { ErrorCode } from '../base/errors.js';
+import type { GuardName } from './guards.js';
 
 /** What the embedded engine offers; `cli/` hands the real one to the adapter, so that `upstream/` imports no engine. */
 export interface EnginePort {
