@@ -70,6 +70,8 @@ export interface CodedErrorOptions {
   readonly param?: string;
   /** Seconds for `Retry-After`. Never depends on other tenants. */
   readonly retryAfterS?: number;
+  /** The method that the path is served for, for `Allow`; with `method_not_allowed` only. */
+  readonly allow?: string;
   readonly cause?: unknown;
 }
 
@@ -79,12 +81,14 @@ export class CodedError extends Error {
   readonly code: ErrorCode;
   readonly param: string | undefined;
   readonly retryAfterS: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: CodedErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.param = options.param;
     this.retryAfterS = options.retryAfterS;
+    this.allow = options.allow;
   }
 
   get status(): number {
