@@ -99,7 +99,10 @@ for (const { by, limit, flags } of CASES) {
       // The lab model may end by itself before.
       assert.ok(answer.completionTokens! <= Math.min(left, room));
       const refused = await ask(served, 'completions', limit + 1, undefined);
-      assert.match(refused.message, new RegExp(`at most ${limit} tokens .*got ${limit + 1} tokens with no max_tokens\\.$`));
+      assert.match(
+        refused.message,
+        new RegExp(`at most ${limit} tokens .*got ${limit + 1} tokens with no max_tokens\\.$`),
+      );
     });
   });
 }

@@ -115,38 +115,36 @@ describe('serve without configuration', () => {
 const NO_CURL = ['bash', 'curl'].find((name) => spawnSync(name, ['--version']).status !== 0);
 
 describe('serve as people read it', () => {
-  test(
-    'the curl line works when pasted, and the keys are gone at the end',
-    { skip: NO_CURL === undefined ? false : `there is no ${NO_CURL} here` },
-    async () => {
-      const program = startProgram(['serve', '--port', '0', '--ops-port', '0']);
-      await untilSaid(program, () => program.out().includes('Ctrl-C ends it.\n'));
-      try {
-        const text = program.out();
-        for (const words of [
-          /advertised context +4096 tokens/,
-          /prefill pool +8192 tokens/,
-          /decode pool +16384 tokens/,
-          /effective limit +4095 tokens of prompt, set by the advertised context/,
-          /operators +http:\/\/127\.0\.0\.1:\d+/,
-          /acme +key with fingerprint [0-9a-f]{12}/,
-        ]) {
-          assert.match(text, words);
-        }
-        const line = text.split('\n').find((each) => each.includes('curl '));
-        const pasted = spawnSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8', timeout: 20_000 });
-        assert.equal(pasted.status, 0, pasted.stderr);
-        const answer = JSON.parse(pasted.stdout) as { choices: { text: string }[] };
-        assert.equal(answer.choices[0]?.text, 'cofferdam');
-      } finally {
-        const keysPath = keysPathIn(program.out());
-        const ended = await stopProgram(program, 'SIGINT');
-        assert.equal(ended.code, 0);
-        assert.match(ended.out, /SIGINT: open requests end, then the server does\.\n$/);
-        assert.ok(keysPath !== null && !existsSync(dirname(keysPath)), 'the keys and their folder are removed');
+  test('the curl line works when pasted, and the keys are gone at the end', {
+    skip: NO_CURL === undefined ? false : `there is no ${NO_CURL} here`,
+  }, async () => {
+    const program = startProgram(['serve', '--port', '0', '--ops-port', '0']);
+    await untilSaid(program, () => program.out().includes('Ctrl-C ends it.\n'));
+    try {
+      const text = program.out();
+      for (const words of [
+        /advertised context +4096 tokens/,
+        /prefill pool +8192 tokens/,
+        /decode pool +16384 tokens/,
+        /effective limit +4095 tokens of prompt, set by the advertised context/,
+        /operators +http:\/\/127\.0\.0\.1:\d+/,
+        /acme +key with fingerprint [0-9a-f]{12}/,
+      ]) {
+        assert.match(text, words);
       }
-    },
-  );
+      const line = text.split('\n').find((each) => each.includes('curl '));
+      const pasted = spawnSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8', timeout: 20_000 });
+      assert.equal(pasted.status, 0, pasted.stderr);
+      const answer = JSON.parse(pasted.stdout) as { choices: { text: string }[] };
+      assert.equal(answer.choices[0]?.text, 'cofferdam');
+    } finally {
+      const keysPath = keysPathIn(program.out());
+      const ended = await stopProgram(program, 'SIGINT');
+      assert.equal(ended.code, 0);
+      assert.match(ended.out, /SIGINT: open requests end, then the server does\.\n$/);
+      assert.ok(keysPath !== null && !existsSync(dirname(keysPath)), 'the keys and their folder are removed');
+    }
+  });
 });
 
 /** Reads a stream to its end, or to its break. */
@@ -177,7 +175,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     const { port } = new URL(served.facts.url);
     const { connect } = await import('node:net');
     const half = connect(Number(port), '127.0.0.1', () =>
-      half.write('POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer k1\r\nContent-Length: 99\r\n\r\n{'),
+      half.write(
+        'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer k1\r\nContent-Length: 99\r\n\r\n{',
+      ),
     );
     const halfRead: string[] = [];
     half.on('data', (chunk: Buffer) => halfRead.push(chunk.toString())).on('error', () => {});
@@ -197,7 +197,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       assert.equal(response.status, 503);
       assert.equal(((await response.json()) as { error: { code: string } }).error.code, 'shutting_down');
     }
-    assert.match(halfRead.join(''), /^HTTP\/1\.1 503 [^]*"code":"shutting_down"/);
+    assert.match(halfRead.join(''), /^HTTP\/1\.1 503 [\s\S]*"code":"shutting_down"/);
   });
 }
 
@@ -306,7 +306,12 @@ test('with the guards off the facts say so, and the key still tells tenants apar
     assert.equal((served.facts as unknown as { unsafe: string }).unsafe, '[GUARDS OFF all]');
     const unknown = await served.post('/v1/completions', 'k3', { model: 'lab', prompt: 'x' });
     assert.equal(unknown.status, 401);
-    const answer = await served.post('/v1/completions', 'k2', { model: 'lab', prompt: PROMPT, max_tokens: 9, rid: 'x' });
+    const answer = await served.post('/v1/completions', 'k2', {
+      model: 'lab',
+      prompt: PROMPT,
+      max_tokens: 9,
+      rid: 'x',
+    });
     assert.equal(answer.status, 200);
     assert.equal(((await answer.json()) as { choices: { text: string }[] }).choices[0]?.text, 'cofferdam');
   } finally {
@@ -317,7 +322,18 @@ test('with the guards off the facts say so, and the key still tells tenants apar
 test('every default has a flag', async () => {
   const port = await freePort();
   const flags = ['--host', '127.0.0.1', '--port', String(port), '--context', '1k', '--prefill-pool', '2k'];
-  const more = ['--decode-pool', '4k', '--page-size', '32', '--max-running', '3', '--seed', '7', '--ops-key', 'env:OPS'];
+  const more = [
+    '--decode-pool',
+    '4k',
+    '--page-size',
+    '32',
+    '--max-running',
+    '3',
+    '--seed',
+    '7',
+    '--ops-key',
+    'env:OPS',
+  ];
   const digest = `acme=sha256:${sha256('from-a-digest')}`;
   const served = await startServe([...flags, ...more, '--tenant', digest, '--tenant', 'globex=env:GLOBEX'], {
     OPS: 'ops',
