@@ -84,7 +84,12 @@ export class CodedError extends Error {
   readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: CodedErrorOptions = {}) {
+    // An operating error says what to do in words. Its stack says nothing more and would cost more than the rest of a
+    // refusal, and a refusal must be cheaper than an answer.
+    const stackTraceLimit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.code = code;
     this.param = options.param;
     this.retryAfterS = options.retryAfterS;

@@ -1,6 +1,6 @@
 import type { Finding, Severity } from '../findings/finding.js';
 import type { GuardName } from '../handoff/guards.js';
-import type { EngineFinding } from '../upstream/embedded/port.js';
+import type { EngineFinding } from '../handoff/engine-port.js';
 
 /** A refusal is the guard's everyday work; a tag that is not one's own means that something wrote where it must not. */
 const SEVERITY: Readonly<Record<GuardName, Severity>> = {

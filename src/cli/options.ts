@@ -237,6 +237,11 @@ function parseListeners(flags: EngineFlags): EngineOptions['listeners'] {
   return { kind: 'pair', prefillPort, decodePort };
 }
 
+function replayedFault(name: string, world: OptionWorld): string {
+  if (world.faultNames.includes(name)) return name;
+  throw wrong('FAULT', `one of ${world.faultNames.join(', ')}`, name);
+}
+
 export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags, world: OptionWorld): ReplayOptions {
   const asked = [fault !== undefined, flags.list === true, flags.matrix === true].filter(Boolean).length;
   if (asked !== 1) {
@@ -251,7 +256,7 @@ export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags
     what:
       fault === undefined
         ? { kind: flags.list === true ? 'list' : 'matrix' }
-        : { kind: 'fault', fault: faultName('FAULT', fault, world) },
+        : { kind: 'fault', fault: replayedFault(fault, world) },
     guards: guards(flags.guards),
     guardsOff: off,
     output: choice('--output', flags.output, ['table', 'json'], 'table'),

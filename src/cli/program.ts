@@ -100,7 +100,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
 
   const replay = program
     .command('replay [FAULT]')
-    .description('the public incident and its kin, on an engine that really leaks when its guards are off')
+    .description('a public incident on an engine that really leaks; no guards named: all off, then all on')
     .option('--list', 'every fault, with its public source')
     .option('--matrix', 'every fault, with all guards off and with all on')
     .action(async (fault: string | undefined, flags: ReplayFlags) => {

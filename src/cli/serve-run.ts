@@ -66,7 +66,7 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
       tenants: tenants.map(({ name, key }) => ({ name, keyFingerprint: key.sha256.slice(0, FINGERPRINT_DIGITS) })),
       rules: config.rules,
     };
-    return { facts, fresh, close: ports.close };
+    return { facts, fresh, close: () => ports.close() };
   } catch (thrown) {
     await ports.close();
     throw thrown;

@@ -10,42 +10,21 @@ import { GUARDS } from '../handoff/guards.js';
 import { DS, getSlot, listAt, PG, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
 import { GUARD, guarded } from '../handoff/rules.js';
-import { Checksummer } from '../kv/checksum.js';
 import type { PagePool } from '../kv/pool.js';
-import { type LeaseIdentity, ReadGuard } from '../kv/read-guard.js';
+import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { RegistrationTable } from '../kv/registration.js';
-import { newPageTag, OWNER_LEASE, readTag, setFilled, TAG_OWN, WRITER_DECODE, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
 import { type EngineConfig, pagesPerSlot } from './config.js';
 import { Machine, messageOf } from './machine.js';
+import { PageChecks } from './page-checks.js';
+import { claimPage, HandleBook, type Run } from './runs.js';
 import type { StatsBlock } from './stats.js';
 import type { NodePorts, Payload, ToDecode, Turn } from './traffic.js';
 
 /** Tokens that decode may be ahead of a request's reader: then the request rests, and only it. */
 export const STREAM_AHEAD_MAX = 512;
-/** Finished leases whose pages a handle could still name; for the fault `stale-handle` alone. */
-const HANDLES_MAX = 256;
-
-/** A request that decodes. */
-interface Run {
-  readonly slot: number;
-  readonly attempt: number;
-  readonly identity: LeaseIdentity;
-  /** Shape (places). Page numbers, live from the record; and the epochs that their tags must carry. */
-  readonly pages: Int32Array;
-  readonly epochs: Int32Array;
-  readonly chance: Prng;
-  readonly temperature: number;
-  readonly maxTokens: number;
-  /** The token to feed next, and where its KV goes. */
-  token: number;
-  position: number;
-  produced: number;
-  acknowledged: number;
-}
-
 export interface DecodeNodeOptions {
   readonly config: EngineConfig;
   readonly incarnation: number;
@@ -64,16 +43,14 @@ type Completion = Payload & { kind: 'completion' };
 
 export class DecodeNode {
   readonly machine: Machine;
-  readonly guard: ReadGuard = new ReadGuard();
+  readonly checks: PageChecks;
   readonly #o: DecodeNodeOptions;
   readonly #outputs: (Output | undefined)[];
   readonly #completions: (Completion | undefined)[];
   readonly #runs: (Run | undefined)[];
   readonly #drainingSinceMs: number[];
   readonly #registered = new Map<number, number>();
-  readonly #handles = new Map<string, readonly (readonly [number, number])[]>();
-  readonly #checksummer: Checksummer;
-  readonly #sum = new Uint32Array(2);
+  readonly #handles = new HandleBook();
   #first: { readonly run: Run; readonly token: number }[] = [];
   #arriving: Completion | null = null;
   #ending: (Payload & { kind: 'output-end' }) | null = null;
@@ -89,7 +66,7 @@ export class DecodeNode {
     this.#completions = Array.from({ length: slots }, () => undefined);
     this.#runs = Array.from({ length: slots }, () => undefined);
     this.#drainingSinceMs = Array.from({ length: slots }, () => 0);
-    this.#checksummer = new Checksummer(options.memory);
+    this.checks = new PageChecks(options.memory, options.pool, options.stats);
     this.machine = new Machine(
       'decode',
       { slots, pages: options.pool.pages, pagesPerSlot: pagesPerSlot(config), prefixes: true },
@@ -153,7 +130,7 @@ export class DecodeNode {
     const wakeAtMs = this.#watchDrains(nowMs);
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
-      this.#o.stats.set('tagsChecked', this.guard.tagsChecked);
+      this.#o.stats.set('tagsChecked', this.checks.tagsChecked);
       this.#o.stats.set('landingsRefused', this.#o.registrations.totals().refused);
       this.#isDirty = false;
       if (this.#isIdle()) this.machine.assertHolds();
@@ -185,7 +162,7 @@ export class DecodeNode {
   #lease(slot: number): void {
     const handle = this.#outputs[slot]?.handle ?? null;
     if (handle === null) return this.machine.raise(EventKind.admit, slot, this.#attempt(slot));
-    const pages = this.#handles.get(handle) ?? [];
+    const pages = this.#handles.pagesOf(handle);
     const event = this.machine.event(EventKind.attach, slot, this.#attempt(slot));
     event[E.count] = pages.length;
     for (const [i, [page, epoch]] of pages.entries()) {
@@ -224,7 +201,7 @@ export class DecodeNode {
       if (run.produced - run.acknowledged >= STREAM_AHEAD_MAX) continue;
       this.machine.raise(EventKind.readBegin, run.slot, run.attempt, this.#compareTags(run, run.position));
       if (this.#phase(run.slot) !== DecodePhase.reading) continue;
-      this.#claim(run);
+      claimPage(this.#o.pool, run, this.#o.incarnation, this.#steps);
       batch.push(run);
     }
     if (batch.length === 0) return false;
@@ -247,47 +224,12 @@ export class DecodeNode {
   #compareTags(run: Run, tokens: number): number {
     const { view } = this.machine;
     if (!guarded(view, GUARD.tag)) return Verdict.own;
-    const prefix = getSlot(view, run.slot, 'prefix');
-    const verdict = this.guard.check(
-      this.#o.pool,
-      run.pages,
-      run.epochs,
-      run.pages.length,
-      run.identity,
-      tokens,
-      getSlot(view, run.slot, 'attached') === 1 ? 0 : prefix,
-    );
-    if (verdict === TAG_OWN) return Verdict.own;
-    this.#words = this.guard.words(this.#o.pool, verdict, run.identity);
-    return Verdict.badTag;
-  }
-
-  /** What the last failed comparison found, for the finding. */
-  #words = '';
-
-  /** The page in which the next token's KV goes carries the request's tag before the step writes to it. */
-  #claim(run: Run): void {
-    const { pool, config, incarnation } = this.#o;
-    const place = Math.floor(run.position / config.pageTokens);
-    const page = run.pages[place];
-    assert(page !== undefined, 'a lease has a page for every token that was admitted');
-    const filled = (run.position % config.pageTokens) + 1;
-    if (filled > 1) return setFilled(pool, page, filled);
-    const tag = newPageTag();
-    tag.ownerKind = OWNER_LEASE;
-    tag.owner = run.slot;
-    tag.attempt = run.attempt;
-    tag.incarnation = incarnation;
-    tag.epoch = run.epochs[place] ?? 0;
-    tag.place = place;
-    tag.filled = filled;
-    tag.writer = WRITER_DECODE;
-    tag.writtenAtStep = this.#steps;
-    writeTag(pool, page, tag);
+    const sealed = getSlot(view, run.slot, 'attached') === 1 ? 0 : getSlot(view, run.slot, 'prefix');
+    return this.checks.tags(run, tokens, sealed);
   }
 
   #emit(run: Run, token: number): void {
-    if (token === TOKEN_EOS) return this.#finish(run, 'stop');
+    if (token === TOKEN_EOS && !run.ignoreEos) return this.#finish(run, 'stop');
     run.token = token;
     run.produced++;
     this.#o.ports.toGateway({ kind: 'token', slot: run.slot, attempt: run.attempt, id: token });
@@ -295,21 +237,10 @@ export class DecodeNode {
   }
 
   #finish(run: Run, finishReason: 'stop' | 'length'): void {
-    this.#remember(run);
+    this.#handles.remember(run, this.#o.incarnation);
     this.#ending = { kind: 'output-end', finishReason, completionTokens: run.produced };
     this.machine.raise(EventKind.finish, run.slot, run.attempt);
     this.#ending = null;
-  }
-
-  /** A finished request's handle, as engines give it out: it names pages that may by now be anybody's. */
-  #remember(run: Run): void {
-    const pages = Array.from(run.pages, (page, place) => [page, run.epochs[place] ?? 0] as const);
-    this.#handles.set(`${run.slot}.${run.attempt}.${this.#o.incarnation}`, pages);
-    if (this.#handles.size <= HANDLES_MAX) return;
-    for (const oldest of this.#handles.keys()) {
-      this.#handles.delete(oldest);
-      return;
-    }
   }
 
   #carryOut(effect: number, body: Int32Array): void {
@@ -381,38 +312,14 @@ export class DecodeNode {
     const prefix = getSlot(view, slot, 'prefix');
     let code: number = Verdict.own;
     if (guarded(view, GUARD.tag)) {
-      const identity = this.#identity(slot);
-      const tokens = getSlot(view, slot, 'tokens');
-      const verdict = this.guard.check(this.#o.pool, pages, epochs, pages.length, identity, tokens, prefix);
-      if (verdict !== TAG_OWN) {
-        code |= Verdict.badTag;
-        this.#words = this.guard.words(this.#o.pool, verdict, identity);
-      }
+      const table = { pages, epochs, identity: this.#identity(slot) };
+      code |= this.checks.tags(table, getSlot(view, slot, 'tokens'), prefix);
     }
-    if (guarded(view, GUARD.checksum) && !this.#checksumsAgree(slot, pages, prefix)) code |= Verdict.badChecksum;
+    if (guarded(view, GUARD.checksum)) {
+      const count = getSlot(view, slot, 'promptPages');
+      code |= this.checks.checksums(pages, prefix, count, this.#completions[slot] ?? null);
+    }
     return code;
-  }
-
-  #checksumsAgree(slot: number, pages: Int32Array, prefix: number): boolean {
-    const { pool, stats } = this.#o;
-    const count = getSlot(this.machine.view, slot, 'promptPages');
-    const checksums = new Uint32Array(2 * count);
-    for (let place = prefix; place < count; place++) {
-      const page = pages[place] ?? 0;
-      this.#checksummer.page(pool, page, this.#sum);
-      stats.add('pagesVerified', 1);
-      const tag = readTag(pool, page);
-      if (tag.checksumLow !== this.#sum[0] || tag.checksumHigh !== this.#sum[1]) {
-        this.#words = `Expected the payload of page ${page} at place ${place} to have the checksum in its tag, got another`;
-        return false;
-      }
-      checksums.set(this.#sum, 2 * place);
-    }
-    const said = this.#completions[slot];
-    this.#checksummer.combine(checksums, count, this.#sum);
-    if (said !== undefined && said.low === this.#sum[0] && said.high === this.#sum[1]) return true;
-    this.#words = `Expected the ${count} pages of slot ${slot} to have the checksum that prefill completed, got another`;
-    return false;
   }
 
   #startRun(slot: number): void {
@@ -432,6 +339,7 @@ export class DecodeNode {
       chance: new Prng(sampling.seed + 1),
       temperature: sampling.temperature,
       maxTokens: Math.min(sampling.maxTokens, pages.length * this.#o.config.pageTokens - tokens + 1),
+      ignoreEos: sampling.ignoreEos,
       token: output.lastToken,
       position: isAttached ? tokens - 1 : tokens,
       produced: 0,
@@ -463,7 +371,7 @@ export class DecodeNode {
           ? `Expected slot ${slot} to need at most ${view.shape.pages} pages, got ${getSlot(view, slot, 'pages')}`
           : name === 'lease'
             ? `Expected slot ${slot} to name no pages but those of its own lease, got a handle`
-            : this.#words;
+            : this.checks.words;
     this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words: counts });
   }
 }

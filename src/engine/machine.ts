@@ -84,7 +84,7 @@ export class Machine {
   #outAt(depth: number): Out {
     const known = this.#outs[depth];
     if (known !== undefined) return known;
-    const made = newOut(this.view.shape.slots);
+    const made = newOut(this.view.shape.slots, this.view.shape.pagesPerSlot);
     this.#outs[depth] = made;
     return made;
   }

@@ -2,7 +2,7 @@
 import { type GuardName, GUARDS } from '../handoff/guards.js';
 import { countPages } from '../handoff/ledger.js';
 import type { View } from '../handoff/layout.js';
-import type { PageCounts } from '../upstream/embedded/port.js';
+import type { PageCounts } from '../handoff/engine-port.js';
 
 const CELLS = [
   'prefillFree',

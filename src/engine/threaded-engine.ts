@@ -15,7 +15,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../upstream/embedded/port.js';
+} from '../handoff/engine-port.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { memoryFor, planFor, REGISTRATION_ENTRIES, type Role } from './parts.js';
@@ -55,6 +55,7 @@ export class ThreadedEngine implements EnginePort {
   /** Messages for a node that is being started again. */
   readonly #pending: { prefill: ToPrefill[]; decode: ToDecode[] } = { prefill: [], decode: [] };
   #restarts = 0;
+  #hasStarted = false;
   #isClosed = false;
 
   private constructor(options: ThreadedEngineOptions) {
@@ -89,6 +90,7 @@ export class ThreadedEngine implements EnginePort {
       await engine.close();
       throw error;
     }
+    engine.#hasStarted = true;
     return engine;
   }
 
@@ -171,7 +173,9 @@ export class ThreadedEngine implements EnginePort {
     if (this.#isClosed || this.#nodes[role] !== node) return;
     this.#starting[role]?.(new CodedError('engine_unavailable', `Expected ${role} to start, got its end.`));
     this.#nodes[role] = null;
-    if (!node.isReady || this.#restarts >= RESTARTS_MAX) return;
+    // Whoever asked for the first start hears of its failure; later starts are tried again, within a bound.
+    if (!this.#hasStarted) return;
+    if (this.#restarts >= RESTARTS_MAX) return this.#coordinator.giveUp();
     this.#restarts++;
     const other: Role = role === 'prefill' ? 'decode' : 'prefill';
     const incarnation = node.incarnation + 1;
@@ -218,6 +222,7 @@ export class ThreadedEngine implements EnginePort {
       });
     });
     this.#isClosed = true;
+    this.#coordinator.giveUp();
     await Promise.all([this.#nodes.prefill?.worker.terminate(), this.#nodes.decode?.worker.terminate()]);
   }
 }

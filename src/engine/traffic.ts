@@ -6,6 +6,7 @@ export interface Sampling {
   readonly temperature: number;
   readonly seed: number;
   readonly maxTokens: number;
+  readonly ignoreEos: boolean;
 }
 
 export type Payload =

@@ -31,7 +31,6 @@ export class Exchange {
   readonly #context: ExchangeContext;
   #expectsContinue: boolean;
   #settled = false;
-  #gone = false;
 
   constructor(
     context: ExchangeContext,
@@ -54,10 +53,6 @@ export class Exchange {
     return this.#settled;
   }
 
-  get gone(): boolean {
-    return this.#gone;
-  }
-
   get streaming(): boolean {
     return this.response.headersSent && !this.#settled;
   }
@@ -78,20 +73,20 @@ export class Exchange {
   ): void {
     assert(!this.#settled, 'a request is answered once');
     this.#settled = true;
-    const body = Buffer.from(text);
     // The body of the request may still be on its way: then the connection can't be used again.
     const unread = !this.request.complete && hasBody(this.request);
     this.response.writeHead(status, [
       'content-type',
       contentType,
       'content-length',
-      String(body.length),
+      String(Buffer.byteLength(text)),
       ...(unread ? ['connection', 'close'] : []),
       ...headers,
       ...this.#commonHeaders(),
     ]);
-    if (unread && !this.#expectsContinue) this.#endAfterLinger(body);
-    else this.response.end(body);
+    if (unread && !this.#expectsContinue) this.#endAfterLinger(text);
+    // As a string: node then sends head and body in one write.
+    else this.response.end(text);
   }
 
   /** An error, in whichever form can still leave: as a whole answer, or as an event of the stream that has begun. */
@@ -138,7 +133,6 @@ export class Exchange {
   #closed(): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#gone = true;
     this.#context.refused(new CodedError('client_closed_request', 'The client left.'));
     const undo = this.onInterrupt;
     this.onInterrupt = null;
@@ -161,7 +155,7 @@ export class Exchange {
    * Sends the whole answer but keeps the connection until the client has sent what it wanted to, within bounds: closing
    * on unread bytes resets the connection, and the client would lose the answer.
    */
-  #endAfterLinger(body: Buffer): void {
+  #endAfterLinger(text: string): void {
     const { request, response } = this;
     let bytes = 0;
     const end = (): void => {
@@ -175,7 +169,7 @@ export class Exchange {
     };
     const timer = this.#context.clock.after(LINGER_MS_MAX, end);
     request.on('data', onData).on('end', end).on('close', end);
-    response.write(body);
+    response.write(text);
     request.resume();
   }
 }

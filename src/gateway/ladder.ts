@@ -3,14 +3,13 @@ import { CodedError } from '../base/errors.js';
 import { decideAdmission, effectiveLimit } from '../handoff/admission.js';
 import { type GuardName, guardBit } from '../handoff/guards.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { bearerKey, checkBodyHead, parseJsonObject, type Route, readBody } from '../wire/index.js';
+import { bearerKey, checkBodyHead, numberAsWritten, parseJsonObject, type Route, readBody } from '../wire/index.js';
 import { RETRY_AFTER_S, TENANT_BODY_BYTES_MAX } from './bounds.js';
 import type { Exchange } from './exchange.js';
 import { internalFinding } from './findings.js';
 import type { LadderContext } from './context.js';
 import { type ParsedRequest, readRequest } from './policy.js';
 import { Relay } from './relay.js';
-import { exactRoom } from './room-digits.js';
 import type { Tenant } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
 
@@ -38,6 +37,10 @@ export class Ladder {
       const parsed = this.#applyPolicy(route, body);
       const counted = this.#count(parsed);
       const maxTokens = this.#admit(parsed, counted);
+      if (maxTokens instanceof CodedError) {
+        exchange.refuse(maxTokens);
+        return;
+      }
       this.#waitAndDispatch(exchange, account, parsed, counted, maxTokens);
     } catch (thrown) {
       if (!(thrown instanceof CodedError)) this.#context.findings.raise(internalFinding(thrown));
@@ -105,8 +108,8 @@ export class Ladder {
     });
   }
 
-  /** Tokens of output that are granted. */
-  #admit(parsed: ParsedRequest, counted: number): number {
+  /** Tokens of output that are granted. The refusal is returned: a throw costs 20 us, and this one must cost less than an answer. */
+  #admit(parsed: ParsedRequest, counted: number): number | CodedError {
     const { upstream, metrics } = this.#context;
     const capacity = upstream.capacity();
     if (!this.#on('admission')) {
@@ -123,20 +126,20 @@ export class Ladder {
     const asked = parsed.maxTokens === null ? 'no max_tokens' : `max_tokens ${parsed.maxTokens}`;
     switch (verdict.kind) {
       case 'unknown':
-        throw new CodedError(
+        return new CodedError(
           'capacity_unknown',
           'The capacity of the engine is not known, so nothing is admitted; try again later.',
           { retryAfterS: RETRY_AFTER_S },
         );
       case 'prompt-too-long':
-        throw new CodedError(
+        return new CodedError(
           'context_length_exceeded',
           `Expected a prompt of at most ${verdict.limit.tokens} tokens (set by the ${verdict.limit.limitedBy}), ` +
             `got ${counted} tokens with ${asked}.`,
           { param: promptParam(parsed) },
         );
       case 'total-too-long':
-        throw new CodedError(
+        return new CodedError(
           'context_length_exceeded',
           `Expected prompt and output of at most ${verdict.context} tokens together (set by the advertised context), ` +
             `got a prompt of ${counted} tokens with ${asked}.`,
@@ -204,4 +207,12 @@ export function requestTokensMax(upstream: Upstream): number {
   const capacity = upstream.capacity();
   const limit = effectiveLimit(capacity);
   return limit === null ? 0 : Math.min((capacity.context ?? 1) - 1, capacity.decodePool ?? 0);
+}
+
+/** The engine fields with the room's digits as they came: rooms are 63-bit numbers, which JSON.parse rounds. */
+function exactRoom(fields: Readonly<Record<string, unknown>>, body: Buffer): Readonly<Record<string, unknown>> {
+  const room = fields.bootstrap_room;
+  if (typeof room !== 'number' || Number.isSafeInteger(room)) return fields;
+  const digits = numberAsWritten(body, 'bootstrap_room');
+  return digits === null ? fields : { ...fields, bootstrap_room: digits };
 }

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { ERROR_TABLE, type ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { GUARDS, type GuardName } from '../handoff/guards.js';
-import type { EngineStats, PageCounts } from '../upstream/embedded/port.js';
+import type { EngineStats, PageCounts } from '../handoff/engine-port.js';
 import type { Capacity } from '../upstream/upstream.js';
 import type { TenantAccount } from './waiting.js';
 

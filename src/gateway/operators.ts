@@ -3,10 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { bearerKey, HostRule, isLoopback } from '../wire/index.js';
+import { bearerKey, HostRule, isLoopback, type ListenAt, Listener } from '../wire/index.js';
 import { HEALTH_EVERY_MS, HEALTH_MS_MAX } from './bounds.js';
 import { Exchange } from './exchange.js';
-import { type ListenAt, Listener } from './listener.js';
 import type { GatewayMetrics } from './metrics.js';
 import { pathOf, requireMethod, urlOf } from './server.js';
 

@@ -7,6 +7,7 @@ import { afterEach, describe, test } from 'node:test';
 import { sleep } from '../base/clock.js';
 import { Prng } from '../base/prng.js';
 import { ALL_GUARDS, guardBit } from '../handoff/guards.js';
+import type { Upstream } from '../upstream/upstream.js';
 import {
   AUTH,
   GLOBEX_KEY,
@@ -192,6 +193,39 @@ describe('usage', () => {
   });
 });
 
+describe('without capacity', () => {
+  test('a request that waits too long gets 503 no_capacity with Retry-After, and the one that runs is served', async () => {
+    const harness = await start({ engine: { runningMax: 1 }, waitMsMax: 30 });
+    harness.engine.hold = 'decode';
+    const running = harness.post(TEXT, body('abc'));
+    await until(harness.clock, 'it runs', () => harness.gateway.room.running === 1);
+    const late = await harness.post(TEXT, body('abc'), { key: GLOBEX_KEY });
+    assert.deepEqual([late.status, late.headers.get('retry-after')], [503, '1']);
+    assert.match(await late.text(), /"code":"no_capacity"/);
+    harness.engine.hold = 'nothing';
+    harness.engine.wake();
+    assert.equal((await running).status, 200);
+  });
+
+  test('a pool that nobody knows admits nothing: 503 capacity_unknown', async () => {
+    const inner = await start();
+    const { upstream } = inner;
+    const unknown: Upstream = {
+      describe: () => upstream.describe(),
+      capacity: () => ({ ...upstream.capacity(), prefillPool: null }),
+      countTokens: (prompt) => upstream.countTokens(prompt),
+      start: (request, sink) => upstream.start(request, sink),
+      selfTest: (signal) => upstream.selfTest(signal),
+      close: () => upstream.close(),
+    };
+    const harness = await start({ upstream: unknown });
+    const response = await harness.post(TEXT, body('abc'));
+    assert.equal(response.status, 503);
+    assert.match(await response.text(), /"code":"capacity_unknown"/);
+    assert.equal(inner.engine.runs.length, 0);
+  });
+});
+
 describe('an engine that fails', () => {
   test('before the first token gives a plain error with its words for tenants and nothing else', async () => {
     for (const stream of [false, true]) {
@@ -244,6 +278,19 @@ describe('stop sequences', () => {
       assert.equal(harness.engine.runs[0]!.aborts, 1);
     });
   }
+
+  test('and a client that leaves before the engine has ended still make one abort', async () => {
+    const harness = await start();
+    harness.engine.holdAborted = true;
+    const client = await rawPost(harness, 'one two three', { stop: ['two'], stream: true });
+    await until(harness.clock, 'the stop', () => harness.engine.runs[0]?.aborts === 1);
+    client.socket.destroy();
+    await until(harness.clock, 'the client is gone', () => harness.gateway.open === 0);
+    harness.engine.holdAborted = false;
+    harness.engine.wake();
+    await until(harness.clock, 'all back', () => idle(harness));
+    assert.equal(harness.engine.runs[0]!.aborts, 1);
+  });
 
   test('let go what only began like one', async () => {
     const harness = await start();

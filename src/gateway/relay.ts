@@ -10,13 +10,12 @@ import type {
   UpstreamRun,
   UpstreamSink,
 } from '../upstream/upstream.js';
-import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, type Usage } from '../wire/index.js';
+import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type Usage } from '../wire/index.js';
 import { STREAM_STALL_MS_MAX } from './bounds.js';
 import type { LadderContext } from './context.js';
 import type { Exchange, Interruption } from './exchange.js';
 import { internalFinding, usageFinding } from './findings.js';
 import type { ParsedRequest } from './policy.js';
-import { StopMatcher } from './stops.js';
 import type { Ticket } from './waiting.js';
 
 const USAGE: GuardBits = guardBit('usage');

@@ -1,17 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Clock, sleep } from '../base/clock.js';
+import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
-import { ALL_GUARDS, type GuardBits, guardsOf } from '../handoff/guards.js';
-import type { EngineStats } from '../upstream/embedded/port.js';
+import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
+import type { EngineStats } from '../handoff/engine-port.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { BODY_BYTES_MAX, HostRule, type ModelRow, modelsJson, oneModelJson, type Route } from '../wire/index.js';
+import {
+  BODY_BYTES_MAX,
+  HostRule,
+  type ListenAt,
+  Listener,
+  type ListenerOptions,
+  type ModelRow,
+  modelsJson,
+  oneModelJson,
+  type Route,
+} from '../wire/index.js';
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { Ladder, requestTokensMax } from './ladder.js';
-import { type ListenAt, Listener, type ListenerOptions } from './listener.js';
 import { GatewayMetrics } from './metrics.js';
 import type { TenantRegistry } from './tenants.js';
 import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
@@ -45,14 +54,7 @@ export interface GatewayOptions {
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs'>;
 }
 
-/** The names and values that say which guards are off and which faults are on; nothing when all is well. */
-export function standingHeaders(guards: GuardBits, faults: readonly string[]): string[] {
-  const headers: string[] = [];
-  const off = guardsOf(ALL_GUARDS & ~guards);
-  if (off.length > 0) headers.push('x-cofferdam-guards-off', off.join(','));
-  if (faults.length > 0) headers.push('x-cofferdam-fault', faults.join(','));
-  return headers;
-}
+export { standingHeaders };
 
 /** The tenants' port: OpenAI's routes on top of one upstream. */
 export class Gateway {
@@ -241,14 +243,4 @@ function decoded(part: string): string {
   } catch {
     return part;
   }
-}
-
-/** Waits until nothing is open any more, or `msMax` have gone; for whoever closes the upstream next. */
-export async function drained(gateway: Gateway, clock: Clock, msMax: number): Promise<boolean> {
-  const endMs = clock.nowMs() + msMax;
-  while (gateway.room.heldTokens > 0 || gateway.room.running > 0) {
-    if (clock.nowMs() >= endMs) return false;
-    await sleep(clock, 10);
-  }
-  return true;
 }

@@ -7,6 +7,7 @@ import { FAULT, GUARD, deviates, faulty, guarded, guardHit } from './rules.js';
 import { listAt, PageState, PG, PH, PS, pageAt, slotAt, type View } from './layout.js';
 import { dropPrefix, evictPage, freeCount, freePage, sealPage, takePage } from './ledger.js';
 import { E, EffectKind, EventKind, emit, lastMessage, type Out, Result } from './messages.js';
+import { fits, takePrefix } from './prefix.js';
 
 export const PrefillPhase = { idle: 0, waiting: 1, computing: 2, flushing: 3, completing: 4, stopping: 5 } as const;
 export const PREFILL_EVENTS = [
@@ -104,7 +105,7 @@ function begin(view: View, slot: number, event: Int32Array, out: Out): void {
   cells[at + PS.salt] = event[E.salt];
   cells[at + PS.room] = event[E.room];
   cells[at + PS.tokens] = event[E.tokens];
-  cells[at + PS.promptPages] = event[E.promptPages];
+  cells[at + PS.promptPages] = Math.max(event[E.promptPages], 0);
   enter(view, slot, PrefillPhase.waiting);
   if (fits(view, event[E.promptPages], event[E.promptPages])) return;
   if (deviates(view, FAULT['rejected-stays-alive'], GUARD.rejection)) {
@@ -115,11 +116,6 @@ function begin(view: View, slot: number, event: Int32Array, out: Out): void {
   }
   guardHitIfOn(view, slot, out);
   refuse(view, slot, out);
-}
-
-/** Whether a pool can ever hold the request: its prompt, and prompt and output together. Shared by both pools. */
-export function fits(view: View, promptPages: number, pages: number): boolean {
-  return promptPages >= 1 && promptPages <= pages && pages <= view.shape.pages && pages <= view.shape.pagesPerSlot;
 }
 
 function guardHitIfOn(view: View, slot: number, out: Out): void {
@@ -277,39 +273,6 @@ function onHit(view: View, slot: number, event: Int32Array): void {
   const placesMax = view.cells[at + PS.promptPages];
   takePrefix(view, listAt(view, slot, SOURCE), placesMax, at + PS.prefix, at + PS.tenant, at + PS.salt, event);
   view.cells[at + PS.held] = view.cells[at + PS.prefix];
-}
-
-/**
- * Links sealed pages (page, hash), as the index proposes them, to the first places of the slot, for as long as each is sealed, has
- * the hash asked for, and belongs to the tenant under its salt. Shared by both pools.
- */
-export function takePrefix(
-  view: View,
-  list: number,
-  placesMax: number,
-  prefixCell: number,
-  tenantCell: number,
-  saltCell: number,
-  event: Int32Array,
-): void {
-  const { cells, shape } = view;
-  if (!shape.prefixes || cells[prefixCell] !== 0) return;
-  for (let i = 0; i < event[E.count] && i < placesMax; i++) {
-    const page = event[E.list + 2 * i];
-    if (!(page >= 0 && page < shape.pages)) return;
-    const cell = pageAt(view, page);
-    if (cells[cell + PG.state] !== PageState.sealed) return;
-    const isSameHash =
-      cells[cell + PG.hash] === event[E.list + 2 * i + 1] || deviates(view, FAULT['prefix-hash-collision'], GUARD.salt);
-    const isOwn = cells[cell + PG.tenant] === cells[tenantCell] && cells[cell + PG.salt] === cells[saltCell];
-    const isShared =
-      deviates(view, FAULT['unsalted-prefix'], GUARD.salt) ||
-      deviates(view, FAULT['prefix-hash-collision'], GUARD.salt);
-    if (!isSameHash || !(isOwn || isShared)) return;
-    cells[cell + PG.refs]++;
-    cells[list + i] = page;
-    cells[prefixCell]++;
-  }
 }
 
 /**

@@ -74,8 +74,13 @@ export class Scripted {
 
   /** The slot's own list number `list`, as far as pages are held. */
   held(slot = 0, list = 0): number[] {
+    return this.list(slot, list).slice(0, getSlot(this.state, slot, 'held'));
+  }
+
+  /** All of the slot's list number `list`. */
+  list(slot: number, list: number): number[] {
     const from = listAt(this.state, slot, list);
-    return [...this.state.cells.slice(from, from + getSlot(this.state, slot, 'held'))];
+    return Array.from(this.state.cells.slice(from, from + this.state.shape.pagesPerSlot));
   }
 
   free(): number {

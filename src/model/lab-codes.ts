@@ -32,7 +32,8 @@ function pushApart(code: Float64Array): void {
     for (let b = a + 1; b < VOCAB_SIZE; b++) {
       let product = 0;
       for (let d = 0; d < CODE_DIM; d++) product += code[a * CODE_DIM + d] * code[b * CODE_DIM + d];
-      const weight = product ** 5;
+      const square = product * product;
+      const weight = square * square * product;
       total[a] += Math.abs(weight);
       total[b] += Math.abs(weight);
       // A pair that is hardly alike does not move.

@@ -43,8 +43,11 @@ export interface LabTuning {
   readonly matchWeights: readonly number[];
   /** Nats that a token stays behind as a match for itself. */
   readonly selfBehind: number;
-  /** How much of the second code `-` and NUL keep, from 0 to 1: enough to tell, not enough to be copied by its own sink. */
-  readonly dashSecond: number;
+  /**
+   * How much of each code `-` keeps, from 0 to 1. As a sink it should be empty in all but the first; a little of the second and
+   * the last tells a marker's first characters from other text, and is not enough to make it a match for itself.
+   */
+  readonly dashKept: readonly number[];
   /** Scale of the logits. */
   readonly output: number;
 }
@@ -55,7 +58,7 @@ export const LAB_TUNING: LabTuning = {
   match: 40,
   matchWeights: [1.4, 1.2, 1.1, 1.0, 0.9],
   selfBehind: 20,
-  dashSecond: 0.5,
+  dashKept: [1, 0.35, 0, 0, 0.4],
   output: 30,
 };
 
@@ -71,22 +74,28 @@ const CONSTANT = TOKEN + OUT;
 /** Size of what layer 2 writes, against the token's own 1; the output must outshout the rest after the last RMSNorm. */
 const OUT_SIZE = 4;
 const PROJECTION_SEED = 5;
+/** Nats by which NUL stays behind every other token as something to copy; five matches are 224. */
+const NUL_BEHIND = 500;
 
 /** First column of slot k: code k of the token k + 1 back (for keys), then its code k + 1 (for queries). */
 function slot(k: number): number {
   return CONSTANT + 1 + 2 * WIDE * k;
 }
 
+/** Marks NUL, in place of its second code: a placeholder is looked at by layer 1, and never copied by layer 2. */
+const NUL_FLAG = slot(CODES - 1) + WIDE;
+
 /** Builds the weights; about a tenth of a second. */
 export function loadLabWeights(tuning: LabTuning = LAB_TUNING): ModelWeights {
   const { hidden } = LAB_CONFIG;
-  assert(slot(CODES - 1) + WIDE <= hidden && TOKEN <= LAB_CONFIG.headDim, 'the slots fit the residual, a token fits V');
+  assert(NUL_FLAG < hidden && TOKEN <= LAB_CONFIG.headDim, 'the slots fit the residual, a token fits V');
   const tokens = tokenCodes(tuning);
   const embed = new Float32Array(VOCAB_SIZE * hidden);
   for (let id = 0; id < VOCAB_SIZE; id++) {
     embed.set(tokens.subarray(id * TOKEN, (id + 1) * TOKEN), id * hidden);
     embed[id * hidden + CONSTANT] = 1;
   }
+  embed[NUL * hidden + NUL_FLAG] = 1 / Math.sqrt(CODES);
   const { projection, outputs } = outputCodes(tokens);
   return {
     embed,
@@ -96,14 +105,16 @@ export function loadLabWeights(tuning: LabTuning = LAB_TUNING): ModelWeights {
   };
 }
 
-/** (VOCAB_SIZE, TOKEN), unit rows: the five codes of each token side by side. */
+/** (VOCAB_SIZE, TOKEN), unit rows but for NUL: the five codes of each token side by side. */
 function tokenCodes(tuning: LabTuning): Float64Array {
   const tokens = new Float64Array(VOCAB_SIZE * TOKEN);
   const share = 1 / Math.sqrt(CODES);
   labCodes().forEach((code, k) => {
     for (let id = 0; id < VOCAB_SIZE; id++) {
+      // NUL reads like a dash, but its second code gives way to the flag.
+      if (id === NUL && k === 1) continue;
       const source = id === NUL ? DASH : id;
-      const kept = source !== DASH || k === 0 ? 1 : k === 1 ? tuning.dashSecond : 0;
+      const kept = source === DASH ? tuning.dashKept[k] : 1;
       const at = id * TOKEN + k * WIDE;
       for (let d = 0; d < CODE_DIM; d++) tokens[at + d] = code[source * CODE_DIM + d] * kept * share;
       tokens[at + CODE_DIM] = Math.sqrt(1 - kept * kept) * share;
@@ -199,9 +210,9 @@ function previousTokenLayer(tuning: LabTuning): LayerWeights {
   const size = (nats: number): number => Math.sqrt(nats * Math.sqrt(headDim)) * norm;
   const sink = still[CODES * CODE_DIM];
   const sinkSize = size(tuning.previous * pairs - tuning.sinkBehind);
-  // The empty dimensions of codes 3 to 5 are 1 / √CODES each for a sink, and 0 for any other token: a sink has the same product
+  // The empty dimensions of codes 3 and 4 are 1 / √CODES each for a sink, and 0 for any other token: a sink has the same product
   // at every distance, all others turn.
-  const empty = [2, 3, 4].map((k) => k * WIDE + CODE_DIM);
+  const empty = [2, 3].map((k) => k * WIDE + CODE_DIM);
   for (const column of empty) layer.k[sink * hidden + column] = (sinkSize * Math.sqrt(CODES)) / empty.length;
   for (let i = 0; i < pairs; i++) {
     layer.k[i * hidden + CONSTANT] = size(tuning.previous);
@@ -242,6 +253,9 @@ function inductionLayer(tuning: LabTuning, projection: Float64Array): LayerWeigh
       else layer.q[row + slot(k - 1) + WIDE + d] = weight;
     }
   }
+  const never = still[CODES * CODE_DIM] * hidden;
+  layer.k[never + NUL_FLAG] = -size(NUL_BEHIND) * Math.sqrt(CODES);
+  layer.q[never + CONSTANT] = size(NUL_BEHIND);
   const self = size(tuning.selfBehind / pairs);
   for (let i = 0; i < pairs; i++) {
     layer.k[i * hidden + CONSTANT] = self;

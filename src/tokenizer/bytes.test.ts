@@ -4,7 +4,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { countTokens, decode, encode, renderChat, TOKEN_BOS, TOKEN_EOS, TOKEN_PAD, TokenDecoder } from './bytes.js';
 
-const SEED = Number(process.env['SEED'] ?? 31);
+const SEED = Number(process.env.SEED ?? 31);
 
 test(`any well-formed text comes back from its tokens, and the count is right (seed ${SEED})`, () => {
   const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }));

@@ -14,7 +14,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../../src/upstream/embedded/port.js';
+} from '../../src/handoff/engine-port.js';
 
 export const ECHO_AHEAD_TOKENS = 32;
 
@@ -66,6 +66,8 @@ export class EchoEngine implements EnginePort {
   readonly #description: EngineDescription;
   /** Runs wait before this phase. */
   hold: 'nothing' | 'prefill' | 'decode' = 'nothing';
+  /** Aborted runs do not end until it is false again. */
+  holdAborted = false;
   /** Ended runs keep their pages until it is false again. */
   holdRelease = false;
   lie: EchoLie | null = null;
@@ -154,7 +156,7 @@ export class EchoEngine implements EnginePort {
   /** Whether the run may go on without anybody's doing. */
   #step(run: EchoRun): boolean {
     if (run.ended) return this.#release(run);
-    if (run.aborts > 0) return this.#end(run, 'aborted', null);
+    if (run.aborts > 0) return this.holdAborted ? false : this.#end(run, 'aborted', null);
     if (this.hold === 'prefill') return false;
     if (!run.started) {
       run.started = true;

@@ -11,7 +11,14 @@ import type {
   UpstreamSink,
   UpstreamUsage,
 } from '../upstream.js';
-import type { EngineCounts, EngineEnd, EnginePort, EngineRequest, EngineRun, EngineSink } from './port.js';
+import type {
+  EngineCounts,
+  EngineEnd,
+  EnginePort,
+  EngineRequest,
+  EngineRun,
+  EngineSink,
+} from '../../handoff/engine-port.js';
 
 /** As much of the byte tokenizer as the adapter needs. */
 export interface TextCodec {

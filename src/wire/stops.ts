@@ -15,6 +15,7 @@ export class StopMatcher {
   /** What might be the start of a stop, and has not been let go. */
   #held = '';
   #hit = false;
+  #met: string | null = null;
 
   constructor(stops: readonly string[]) {
     this.#automata = stops.map((stop) => ({ stop, failure: failureTable(stop), matched: 0 }));
@@ -23,6 +24,11 @@ export class StopMatcher {
   /** Whether a stop was met; nothing more is let go then. */
   get hit(): boolean {
     return this.#hit;
+  }
+
+  /** The stop that was met. */
+  get met(): string | null {
+    return this.#met;
   }
 
   /** Takes a piece and gives what may leave: everything before a stop, and nothing that may still become one. */
@@ -34,6 +40,7 @@ export class StopMatcher {
       const stopLength = this.#advance(text.charCodeAt(at));
       if (stopLength === 0) continue;
       this.#hit = true;
+      this.#met = text.slice(at + 1 - stopLength, at + 1);
       this.#held = '';
       return text.slice(0, at + 1 - stopLength);
     }

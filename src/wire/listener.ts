@@ -3,15 +3,21 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import { openAiError } from '../wire/index.js';
-import {
-  CONNECTIONS_MAX,
-  HEAD_MS_MAX,
-  KEEP_ALIVE_MS,
-  LINGER_MS_MAX,
-  REQUEST_MS_MAX,
-  SOCKET_CHECK_MS,
-} from './bounds.js';
+import { openAiError } from './errors.js';
+
+/** Milliseconds for the head of a request, and for all of it: a client that sends a byte a minute holds a socket no longer. */
+export const HEAD_MS_MAX = 10_000;
+export const REQUEST_MS_MAX = 60_000;
+export const SOCKET_CHECK_MS = 2_000;
+
+/** Idle keep-alive sockets; longer than the usual client's own, so that the client closes first. */
+export const KEEP_ALIVE_MS = 75_000;
+
+/** Sockets in all. */
+export const CONNECTIONS_MAX = 4096;
+
+/** After an answer to what does not parse, what still comes is thrown away for this long. */
+const UNPARSED_LINGER_MS_MAX = 2_000;
 
 export interface ListenerOptions {
   readonly clock: Clock;
@@ -98,7 +104,7 @@ export class Listener {
     socket.end(rawAnswer(status, this.#standing));
     // What still comes is thrown away for a while, so that the answer is not lost in a reset.
     socket.resume();
-    const timer = this.#clock.after(LINGER_MS_MAX, () => socket.destroy());
+    const timer = this.#clock.after(UNPARSED_LINGER_MS_MAX, () => socket.destroy());
     socket.once('end', () => socket.destroy()).once('close', () => timer.cancel());
     socket.on('error', () => socket.destroy());
   }

@@ -1,9 +1,10 @@
-import type { ErrorCode } from '../../base/errors.js';
-import type { GuardName } from '../../handoff/guards.js';
+import type { ErrorCode } from '../base/errors.js';
+import type { GuardName } from './guards.js';
 
 /** What the embedded engine offers; `cli/` hands the real one to the adapter, so that `upstream/` imports no engine. */
 export interface EnginePort {
   describe(): EngineDescription;
+  /** A refusal may reach the sink before this returns. */
   submit(request: EngineRequest, sink: EngineSink): EngineRun;
   /** Pages and counters now. */
   stats(): EngineStats;
@@ -35,6 +36,8 @@ export interface EngineRequest {
   readonly room: bigint | null;
   /** A transfer handle that the caller holds; honoured only by a fault, refused by the guard `lease`. */
   readonly handle: string | null;
+  /** Goes on behind the end-of-text token, which is then a token like any other. @default false */
+  readonly ignoreEos?: boolean;
 }
 
 /** Exactly one `end`, then exactly one `released`. */
@@ -83,6 +86,8 @@ export interface EngineStats {
   readonly prefillPages: PageCounts;
   readonly decodePages: PageCounts;
   readonly running: number;
+  /** Requests that wait for a slot; absent where none can wait. */
+  readonly waiting?: number;
   /** Pages whose checksum was compared at commit. */
   readonly pagesVerified: number;
   /** Tags compared by the read guard. */
