@@ -4,8 +4,10 @@ import type { Prng } from '../../src/base/prng.js';
 /** Bytes of the cue that must occur nowhere else: as many tokens as the lab model compares. */
 const CUE_TAIL_CHARACTERS = 5;
 
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
+
 function word(chance: Prng): string {
-  return Array.from({ length: chance.between(2, 9) }, () => chance.pick([...'abcdefghijklmnopqrstuvwxyz'])).join('');
+  return Array.from({ length: chance.between(2, 9) }, () => LETTERS[chance.below(LETTERS.length)]).join('');
 }
 
 /** Exactly `length` characters of random words. */
