@@ -1,10 +1,10 @@
 /** JUnit's XML, as test reporters of CI systems read it: a check is a test case, and a finding that fails the run is a failure. */
 import { type Finding, placeText, waiverText } from './finding.js';
 import { escapeMarkup } from './markup.js';
-import { failsRun, type Report, type ReportCheck, requiredUnchecked } from './report.js';
+import { type CheckStatus, failsRun, type Report, type ReportCheck, requiredUnchecked, verdictText } from './report.js';
 import { escapeReport } from './report-escape.js';
 
-type Outcome = 'passed' | 'failure' | 'skipped';
+type Outcome = 'passed' | 'failure' | 'error' | 'skipped';
 
 interface TestCase {
   /** The rule. */
@@ -18,14 +18,15 @@ interface TestCase {
 
 /**
  * A finding at or above the threshold is a failure; one below it, or waived, passes and says so. A check that was not made,
- * or does not apply, is skipped; one that was required and not made is a failure, since what was not checked is not clean.
+ * or does not apply, is skipped. Where what was required was not checked, one error says so: the suite is not green.
  */
 export function renderJunit(report: Report): string {
   const safe = escapeReport(report);
-  const cases = [...safe.findings.map((finding) => findingCase(finding, safe)), ...checkCases(safe)];
+  const findings = safe.findings.map((finding) => findingCase(finding, safe));
+  const cases = [...findings, ...checkCases(safe), ...verdictCases(safe)];
   const count = (outcome: Outcome): number => cases.filter((one) => one.outcome === outcome).length;
   const name = `name=${quoted(`${safe.tool.name} ${safe.verb}`)}`;
-  const counts = `tests="${cases.length}" failures="${count('failure')}" errors="0" skipped="${count('skipped')}"`;
+  const counts = `tests="${cases.length}" failures="${count('failure')}" errors="${count('error')}" skipped="${count('skipped')}"`;
   const time = safe.createdAt === undefined ? '' : ` timestamp=${quoted(safe.createdAt)}`;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
@@ -61,22 +62,32 @@ function findingCase(finding: Finding, report: Report): TestCase {
 }
 
 /** A check that failed is shown by its findings, if there are any. */
-function checkCases(report: Report): TestCase[] {
-  const found = new Set(report.findings.map(({ id, where }) => JSON.stringify([id, where.node])));
-  const required = requiredUnchecked(report);
-  const known = new Set(required);
-  const unheardOf = required.filter((check) => !report.checks.includes(check));
-  return [...report.checks, ...unheardOf]
+function checkCases({ checks, findings }: Report): TestCase[] {
+  const found = new Set(findings.map(({ id, where }) => JSON.stringify([id, where.node])));
+  return checks
     .filter(({ id, node, status }) => status !== 'failed' || !found.has(JSON.stringify([id, node])))
-    .map((check) => checkCase(check, known.has(check)));
+    .map(checkCase);
 }
 
-function checkCase({ id, node, status, why }: ReportCheck, required: boolean): TestCase {
-  const name = node === '' ? 'the deployment' : node;
-  if (status === 'passed') return { className: id, name, outcome: 'passed', message: '', details: why };
-  if (status === 'failed') return { className: id, name, outcome: 'failure', message: why, details: why };
-  const message = `${status === 'not-checked' ? 'not checked' : 'not applicable'}: ${why}`;
-  return { className: id, name, outcome: required ? 'failure' : 'skipped', message, details: '' };
+const CHECK_OUTCOME: Readonly<Record<CheckStatus, Outcome>> = {
+  passed: 'passed',
+  failed: 'failure',
+  'not-checked': 'skipped',
+  'not-applicable': 'skipped',
+};
+
+function checkCase({ id, node, status, why }: ReportCheck): TestCase {
+  const outcome = CHECK_OUTCOME[status];
+  const message = outcome === 'skipped' ? `${status}: ${why}` : outcome === 'failure' ? why : '';
+  const details = outcome === 'skipped' ? '' : why;
+  return { className: id, name: node === '' ? 'the deployment' : node, outcome, message, details };
+}
+
+function verdictCases(report: Report): TestCase[] {
+  if (report.verdict !== 'not-checked') return [];
+  const lines = requiredUnchecked(report).map(({ id, node, why }) => `${`${id} ${node}`.trim()}: ${why}`);
+  const message = verdictText(report);
+  return [{ className: 'verdict', name: 'what was required', outcome: 'error', message, details: lines.join('\n') }];
 }
 
 function caseXml({ className, name, outcome, message, details }: TestCase): string {
@@ -85,7 +96,8 @@ function caseXml({ className, name, outcome, message, details }: TestCase): stri
     case 'skipped':
       return `${open}><skipped message=${quoted(message)}/></testcase>`;
     case 'failure':
-      return `${open}><failure message=${quoted(message)}>${escapeMarkup(details)}</failure></testcase>`;
+    case 'error':
+      return `${open}><${outcome} message=${quoted(message)}>${escapeMarkup(details)}</${outcome}></testcase>`;
     case 'passed': {
       const text = [message, details].filter((part) => part !== '').join('\n');
       return text === '' ? `${open}/>` : `${open}><system-out>${escapeMarkup(text)}</system-out></testcase>`;

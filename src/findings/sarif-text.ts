@@ -8,5 +8,5 @@ export function messageText(text: string): string {
     .replace(/[{}]/g, (brace) => brace + brace)
     .replace(/(\\*)([[\]])/g, (_all, slashes: string, bracket: string) => `${slashes}${slashes}\\${bracket}`)
     .replace(/<(?=[a-z/!?])/gi, '< ')
-    .replace(/(?<=^|[^a-z])(javascript|vbscript|data):/gi, '$1 :');
+    .replace(/(?<=^|[^a-z])(javascript|vbscript|data):(?=\S)/gi, '$1 :');
 }
