@@ -1,4 +1,4 @@
-import { escapeMarkup } from './markup.js';
+import { escapeMarkup, escapeWithCode } from './markup.js';
 import { type CheckStatus, countByStatus, type Report, type ReportCheck, requiredUnchecked } from './report.js';
 
 /** What was not checked comes with its reason; what was, with the nodes it was checked on. */
@@ -25,7 +25,7 @@ ${table(['Check', 'Node', 'Why not'], rows)}</section>`;
 const keyOf = ({ id, node }: ReportCheck): string => JSON.stringify([id, node]);
 
 function uncheckedRow({ id, node, why }: ReportCheck, mark: string): string {
-  return `<tr><td><code>${escapeMarkup(id)}</code>${mark}</td><td>${escapeMarkup(nodeName(node))}</td><td>${escapeMarkup(why)}</td></tr>`;
+  return `<tr><td><code>${escapeMarkup(id)}</code>${mark}</td><td>${escapeMarkup(nodeName(node))}</td><td>${escapeWithCode(why)}</td></tr>`;
 }
 
 const nodeName = (node: string): string => (node === '' ? 'the deployment' : node);

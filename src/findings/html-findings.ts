@@ -1,11 +1,11 @@
 import { countBySeverity, type Finding, isOpen, placeText, SEVERITIES, type Severity, waiverText } from './finding.js';
-import { escapeMarkup, safeLink } from './markup.js';
+import { escapeMarkup, escapeWithCode, safeLink } from './markup.js';
 import type { Report } from './report.js';
 
 const HEADINGS: Readonly<Record<Severity, string>> = {
-  critical: 'Critical: data of one tenant may reach another',
-  high: 'High: fix before the next release',
-  medium: 'Medium: fix when the configuration is next touched',
+  critical: 'Critical: act now',
+  high: 'High: fix soon',
+  medium: 'Medium',
   low: 'Low',
   info: 'For information',
 };
@@ -44,15 +44,15 @@ function group(heading: string, findings: readonly Finding[]): string {
 function article(finding: Finding): string {
   const waiver = waiverText(finding);
   const rows = [
-    row('Observed', escapeMarkup(finding.observed)),
-    row('Wanted', escapeMarkup(finding.wanted)),
-    row('Change', `<span class="change">${escapeMarkup(finding.change)}</span>`),
+    row('Observed', escapeWithCode(finding.observed)),
+    row('Wanted', escapeWithCode(finding.wanted)),
+    row('Change', `<span class="change">${escapeWithCode(finding.change)}</span>`),
     ...(waiver === null ? [] : [row('Waiver', escapeMarkup(waiver))]),
     ...(finding.references.length === 0 ? [] : [row('References', references(finding.references))]),
   ];
   const sign = finding.certain ? '' : ' <span class="soft">(a sign, not a proof)</span>';
   return `<article class="t-${finding.severity}${isOpen(finding) ? '' : ' waived'}">
-<h3>${escapeMarkup(finding.title)}${sign}</h3>
+<h3>${escapeWithCode(finding.title)}${sign}</h3>
 <p class="soft"><span class="chip">${finding.severity}</span> ${escapeMarkup(placeText(finding.where))} · <code>${escapeMarkup(finding.id)}</code></p>
 <dl>${rows.join('')}</dl></article>`;
 }

@@ -14,6 +14,19 @@ export function escapeMarkup(text: string): string {
   return text.replace(/[&<>"'`]/g, (char) => ENTITIES[char]!);
 }
 
+/** The same, with what stands between two backticks as code: flags and fields are written so. */
+export function escapeWithCode(text: string): string {
+  const parts = text.split('`');
+  const closed = parts.length % 2 === 1 ? parts.length : parts.length - 1;
+  return parts
+    .map((part, index) => {
+      const words = escapeMarkup(part);
+      if (index >= closed) return `&#96;${words}`;
+      return index % 2 === 1 ? `<code>${words}</code>` : words;
+    })
+    .join('');
+}
+
 /** An address that a reader may follow: http or https, without a name and password. Null for anything else. */
 export function safeLink(text: string): string | null {
   if (!/^https?:\/\//.test(text)) return null;

@@ -185,7 +185,7 @@ export function verdictText(report: Report): string {
   switch (report.verdict) {
     case 'findings': {
       const count = report.findings.filter((finding) => failsRun(finding, report.failOn)).length;
-      return `${count} ${count === 1 ? 'finding' : 'findings'} at or above ${report.failOn}`;
+      return `Problems found: ${count} ${count === 1 ? 'finding' : 'findings'} at or above ${report.failOn}`;
     }
     case 'not-checked': {
       const count = requiredUnchecked(report).length;
