@@ -2,7 +2,7 @@ import { type FindingPlace, placeText } from './finding.js';
 
 /** Whether a place is in a file: it has a line, or its source ends like a file and is no address. */
 export function isFilePlace({ source, line }: FindingPlace): boolean {
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(source)) return false;
+  if (!/[^/\\.]/.test(source) || /^[a-z][a-z0-9+.-]*:\/\//i.test(source)) return false;
   return line !== undefined || /[^/\\\s]\.[a-z][a-z0-9]{0,9}$/i.test(source);
 }
 
