@@ -50,9 +50,18 @@ export function isAtLeast(severity: Severity, threshold: Severity): boolean {
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
+/** Among equally grave ones: what holds too little first, then versions, then the rest. */
+const GROUPS_FIRST: readonly string[] = ['capacity', 'version'];
+
+function groupRank(id: string): number {
+  const place = GROUPS_FIRST.indexOf(id.slice(0, Math.max(0, id.indexOf('.'))));
+  return place < 0 ? GROUPS_FIRST.length : place;
+}
+
 function compareFindings(a: Finding, b: Finding): number {
   return (
     compareSeverity(a.severity, b.severity) ||
+    groupRank(a.id) - groupRank(b.id) ||
     compareText(a.id, b.id) ||
     compareText(a.where.node, b.where.node) ||
     compareText(a.where.source, b.where.source) ||
@@ -60,7 +69,7 @@ function compareFindings(a: Finding, b: Finding): number {
   );
 }
 
-/** Worst first, then by id and place, so that the same findings always come in the same order. */
+/** Worst first, then by group, id and place, so that the same findings always come in the same order. */
 export function sortFindings<T extends Finding>(findings: readonly T[]): T[] {
   return [...findings].sort(compareFindings);
 }
