@@ -84,7 +84,7 @@ export function canonicalName(engine: EngineName, raw: string): { readonly name:
 
 /** Switches by their first word: what stands behind is a value only when it says yes or no. */
 const SWITCH =
-  /^(?:enable|disable|trust|skip|allow|enforce|use|return|no)-|^(?:log-requests|mini-lb|pd-disaggregation|vllm-pd-disaggregation|kv-unified|async-scheduling)$/;
+  /^(?:enable|disable|trust|skip|allow|enforce|use|return|no)-|^disaggregation-(?:decode-)?enable-|^(?:log-requests|mini-lb|pd-disaggregation|vllm-pd-disaggregation|kv-unified|async-scheduling)$/;
 const NO_SWITCH = /^(?:return-hidden-states-mode|return-aux-hidden-state-layer-ids)$/;
 const YES_NO = /^(?:true|false|0|1|yes|no|on|off)$/i;
 
