@@ -42,8 +42,23 @@ function byPlaceAndName(pieces: readonly Piece[]): Group[] {
 function fits(group: Group, piece: Piece): boolean {
   const one: Group = { pieces: [piece] };
   if (!compatible(group, one)) return false;
-  // Two logs, two command lines or two manifests are two nodes; answers and metrics of one node come in several files.
-  return piece.source.kind === 'answer' || group.pieces.every((other) => other.source.kind !== piece.source.kind);
+  if (piece.endpoint !== undefined) return true;
+  const { kind } = piece.source;
+  // Answers and metrics of one node come in several files, as long as they tell the same; two logs are two nodes.
+  if (kind === 'answer' || kind === 'metrics') return group.pieces.every((other) => sameFigures(other, piece));
+  return group.pieces.every((other) => other.source.kind !== kind);
+}
+
+function sameFigures(a: Piece, b: Piece): boolean {
+  if (a.source.kind !== b.source.kind) return true;
+  return (['advertised', 'pool', 'refused-from'] as const).every((kind) => {
+    const [one, other] = [smallest(a, kind), smallest(b, kind)];
+    return one === other || one === Infinity || other === Infinity;
+  });
+}
+
+function smallest({ reading }: Piece, kind: 'advertised' | 'pool' | 'refused-from'): number {
+  return Math.min(...reading.facts.flatMap((fact) => (fact.kind === kind ? [fact.tokens] : [])));
 }
 
 export function engineOf(group: Group): EngineName | null {

@@ -13,7 +13,7 @@ export function readProps(json: unknown): Reading | null {
   const props = asShape(json);
   const settings = props === null ? null : asShape(field(props, 'default_generation_settings'));
   if (props === null || settings === null || !('total_slots' in props)) return null;
-  const facts: Fact[] = [];
+  const facts: Fact[] = [{ kind: 'role', role: 'single' }];
   const count = asTokens(field(props, 'total_slots'));
   const contextEach = asTokens(field(settings, 'n_ctx'));
   if (count !== null) facts.push({ kind: 'slots', count, contextEach, unified: null });
@@ -104,7 +104,7 @@ export function readLog(text: string): Reading | null {
       break;
     }
   });
-  return { engine: 'llamacpp', facts };
+  return { engine: 'llamacpp', facts: [{ kind: 'role', role: 'single' }, ...facts] };
 }
 
 function figureFacts(line: string, number: number): Fact[] {

@@ -67,6 +67,7 @@ function argumentFacts(line: string, number: number): Fact[] | null {
   const pairs = parsePairs(line, start, ':');
   if (pairs === null) return null;
   const facts: Fact[] = [{ kind: 'flags-complete', form: 'given', line: number }];
+  if (!pairs.has('kv_transfer_config')) facts.push({ kind: 'role', role: 'single', line: number });
   for (const [name, value] of pairs) {
     const shown = isSecretName(name) && value !== null && value !== '' && value !== '[]';
     if (shown) facts.push({ kind: 'key-shown', field: `non-default args.${name}`, line: number });
