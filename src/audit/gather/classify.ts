@@ -94,11 +94,11 @@ function classifyJson(text: string): Classified | null {
   return { kind: 'skipped', why: 'JSON of no kind that is read here' };
 }
 
-const MANIFEST_MARK = /^\s*-?\s*["']?(?:apiVersion|services)["']?\s*:/m;
+const MANIFEST_MARK = /^[ \t{]{0,100}(?:-[ \t]{1,20})?["']?(?:apiVersion|services)["']?[ \t]{0,20}:/m;
 
 function classifyManifest(text: string): Classified | null {
   if (!MANIFEST_MARK.test(text)) return null;
-  if (/^\s*\{\{-?\s/m.test(text)) {
+  if (/^[ \t]{0,200}\{\{-?[ \t]/m.test(text)) {
     return { kind: 'skipped', why: 'a template of Helm: give the output of `helm template`' };
   }
   const parsed = parseYaml(text);

@@ -11,7 +11,7 @@ import { disagreementsOf } from './disagree.js';
 import { FILES_BYTES_MAX, findFiles, type FoundFile, readText } from './files.js';
 import { type KubeObject, kubernetesPieces } from './kubernetes.js';
 import { inParallel, NODES_AT_ONCE, NodeReader, type OriginHeaders } from './live.js';
-import { engineOf, type Group, matchPieces, roleOf } from './match.js';
+import { type Group, matchPieces } from './match.js';
 import { nodeNameOf } from './names.js';
 import { nodeOf } from './node.js';
 import { type Told, tell } from './person.js';
@@ -128,27 +128,32 @@ export function fleetOf(pieces: readonly Piece[], skipped: readonly Skipped[], t
 function nameGroups(groups: readonly Group[]): Map<Group, string> {
   const names = new Map<Group, string>();
   const taken = new Set<string>();
+  const next = new Map<string, number>();
   for (const group of groups) {
     const base = preferredName(group);
-    let name = base;
-    for (let number = 2; taken.has(name); number++) name = `${base}-${number}`;
+    let number = next.get(base) ?? 1;
+    while (taken.has(numbered(base, number))) number++;
+    const name = numbered(base, number);
+    next.set(base, number + 1);
     taken.add(name);
     names.set(group, name);
   }
   return names;
 }
 
+const numbered = (base: string, number: number): string => (number === 1 ? base : `${base}-${number}`);
+
 function preferredName(group: Group): string {
   const rank = ({ exposure, endpoint, source }: Piece): number =>
     exposure !== undefined ? 0 : endpoint !== undefined ? 1 : source.kind === 'log' ? 2 : 3;
   const named = group.pieces.filter(({ name }) => name !== null).sort((a, b) => rank(a) - rank(b));
-  const role = roleOf(group);
+  const { role } = group;
   const byRole = role === 'prefill' || role === 'decode' ? role : null;
   return (
     named[0]?.name ??
     byRole ??
     group.pieces.find(({ place }) => place !== '' && !place.startsWith('command'))?.place ??
-    engineOf(group) ??
+    group.engine ??
     'node'
   );
 }

@@ -7,6 +7,8 @@ import { dig, entriesAt, itemsAt, textAt, textsAt, type Tree } from './tree.js';
 
 /** Levels below a document in which containers are looked for; Dynamo's graphs have them seven down. */
 const SEARCH_DEPTH_MAX = 14;
+/** Places of one document that are looked at: aliases can make a small text endless. */
+const SEARCH_PLACES_MAX = 20_000;
 /** Ports of one range of a policy that are listed; a wider range counts as all. */
 const PORT_RANGE_MAX = 2000;
 
@@ -49,8 +51,9 @@ function workloadsOf({ tree, file }: KubeObject): Workload[] {
   const kind = textAt(tree, 'kind') ?? '';
   const name = textAt(tree, 'metadata', 'name') ?? kind;
   const found: Workload[] = [];
+  let places = 0;
   const search = (at: Tree, path: readonly string[], parent: Tree): void => {
-    if (path.length > SEARCH_DEPTH_MAX) return;
+    if (path.length > SEARCH_DEPTH_MAX || ++places > SEARCH_PLACES_MAX) return;
     if (at.kind === 'list') {
       for (const item of at.items) search(item, [...path, textAt(item, 'name') ?? ''], at);
       return;
@@ -161,16 +164,42 @@ interface Selector {
   readonly expressions: boolean;
 }
 
+type NamedPolicy = Named<PolicyFact> & { readonly rules: readonly Tree[] };
+
 interface Network {
-  readonly services: readonly Named<ServiceFact>[];
-  readonly policies: readonly (Named<PolicyFact> & { readonly rules: readonly Tree[] })[];
+  readonly services: Selectors<Named<ServiceFact>>;
+  readonly policies: Selectors<NamedPolicy>;
+}
+
+/** By one label of each selector, so that thousands of workloads do not each look at thousands of Services. */
+class Selectors<T extends Named<unknown>> {
+  readonly #byLabel: Map<string, T[]> = new Map();
+  readonly #bare: T[] = [];
+
+  constructor(all: readonly T[]) {
+    for (const named of all) {
+      const [label] = named.selector.labels;
+      if (label === undefined) this.#bare.push(named);
+      else {
+        const key = JSON.stringify(label);
+        this.#byLabel.set(key, [...(this.#byLabel.get(key) ?? []), named]);
+      }
+    }
+  }
+
+  /** Those that may select a pod of these labels. */
+  candidates(labels: ReadonlyMap<string, string>): T[] {
+    return [...[...labels].flatMap((label) => this.#byLabel.get(JSON.stringify(label)) ?? []), ...this.#bare];
+  }
 }
 
 function networkOf(objects: readonly KubeObject[]): Network {
   const outside = new Set(objects.flatMap(({ tree }) => backendsOf(tree)));
   return {
-    services: objects.filter(({ tree }) => textAt(tree, 'kind') === 'Service').map((one) => serviceOf(one, outside)),
-    policies: objects.filter(({ tree }) => textAt(tree, 'kind') === 'NetworkPolicy').flatMap(policyOf),
+    services: new Selectors(
+      objects.filter(({ tree }) => textAt(tree, 'kind') === 'Service').map((one) => serviceOf(one, outside)),
+    ),
+    policies: new Selectors(objects.filter(({ tree }) => textAt(tree, 'kind') === 'NetworkPolicy').flatMap(policyOf)),
   };
 }
 
@@ -179,8 +208,9 @@ function backendsOf(tree: Tree): string[] {
   const kind = textAt(tree, 'kind') ?? '';
   if (!/^(?:Ingress|HTTPRoute|GRPCRoute|TCPRoute|Route|VirtualService|IngressRoute)$/.test(kind)) return [];
   const names: string[] = [];
+  let places = 0;
   const search = (at: Tree, depth: number): void => {
-    if (depth > SEARCH_DEPTH_MAX) return;
+    if (depth > SEARCH_DEPTH_MAX || ++places > SEARCH_PLACES_MAX) return;
     if (at.kind === 'list') for (const item of at.items) search(item, depth + 1);
     if (at.kind !== 'map') return;
     const name = textAt(at, 'name');
@@ -216,7 +246,7 @@ function serviceOf({ tree, file }: KubeObject, outside: ReadonlySet<string>): Na
   };
 }
 
-function policyOf({ tree, file }: KubeObject): (Named<PolicyFact> & { readonly rules: readonly Tree[] })[] {
+function policyOf({ tree, file }: KubeObject): NamedPolicy[] {
   const types = itemsAt(tree, 'spec', 'policyTypes').map((type) => textAt(type));
   if (types.length > 0 && !types.includes('Ingress')) return [];
   const name = textAt(tree, 'metadata', 'name') ?? 'NetworkPolicy';
@@ -256,9 +286,11 @@ function exposureOf(workload: Workload, tree: Tree, container: Container, net: N
     ports,
     hostNetwork: host === undefined ? null : { value: textAt(host) === 'true', source: at(host.line) },
     services: net.services
+      .candidates(workload.labels)
       .filter((named) => selects(named, workload, false))
       .map(({ fact, targets }) => ({ ...fact, ports: resolved(targets ?? [], byName) })),
     policies: net.policies
+      .candidates(workload.labels)
       .filter((named) => selects(named, workload, true))
       .map(({ fact, rules }) => ({ ...fact, rules: rules.map((rule) => ruleOf(rule, byName)) })),
     source: at(workload.line),

@@ -15,7 +15,7 @@ import {
   type Sourced,
 } from '../facts.js';
 import { acceptLimits } from './limits.js';
-import { engineOf, type Group, roleOf } from './match.js';
+import { Group } from './match.js';
 import type { Piece } from './piece.js';
 
 interface Stated {
@@ -29,12 +29,13 @@ type Of<K extends FactKind> = Extract<Fact, { kind: K }>;
 export function nodeOf(group: Group, name: string): NodeFacts {
   const pieces = inOrder(group.pieces);
   const stated = new StatedFacts(pieces);
-  const engine = engineOf(group);
+  const whole = new Group();
+  for (const piece of pieces) whole.add(piece);
   const versions = stated.values('version', (fact) => fact.text);
   const node: NodeFacts = {
     name,
-    engine,
-    role: roleOf({ pieces }),
+    engine: whole.engine,
+    role: whole.role,
     sources: pieces.map(({ source }) => source),
     version: versions.map(({ value }) => parseVersion(value)).find((version) => version !== null) ?? null,
     versions,

@@ -1,7 +1,7 @@
 /** What only a person knows: `--pool ROLE=N` and `--advertised N`. */
 import { CodedError } from '../../base/errors.js';
 import { shown } from '../../base/text.js';
-import { engineOf, type Group, roleOf } from './match.js';
+import type { Group } from './match.js';
 import { nameKey } from './names.js';
 import type { Piece } from './piece.js';
 
@@ -31,12 +31,12 @@ const NO_POOL: ReadonlySet<string> = new Set([
 /** Adds them to the groups that they speak of. Throws `usage` for a pool of nobody. */
 export function tell(groups: readonly Group[], named: ReadonlyMap<Group, string>, told: Told): void {
   for (const group of groups) {
-    if (told.advertised !== null && !NO_POOL.has(engineOf(group) ?? '')) {
-      group.pieces.push(piece({ kind: 'advertised', tokens: told.advertised }, '--advertised'));
+    if (told.advertised !== null && !NO_POOL.has(group.engine ?? '')) {
+      group.add(piece({ kind: 'advertised', tokens: told.advertised }, '--advertised'));
     }
   }
   for (const { node, tokens } of told.pools) {
-    const meant = groups.filter((group) => roleOf(group) === node || nameKey(named.get(group) ?? '') === nameKey(node));
+    const meant = groups.filter((group) => group.role === node || nameKey(named.get(group) ?? '') === nameKey(node));
     if (meant.length === 0) {
       throw new CodedError(
         'usage',
@@ -44,7 +44,7 @@ export function tell(groups: readonly Group[], named: ReadonlyMap<Group, string>
       );
     }
     for (const group of meant) {
-      group.pieces.push(piece({ kind: 'pool', tokens, rank: null, estimate: false }, '--pool'));
+      group.add(piece({ kind: 'pool', tokens, rank: null, estimate: false }, '--pool'));
     }
   }
 }
