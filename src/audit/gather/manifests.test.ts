@@ -1,7 +1,6 @@
 /** Goal: what a manifest starts, and who can reach it, is read whatever kind of object it stands in. Method: small manifests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SystemClock } from '../../base/clock.js';
 import { best, flagOf, switchOf, variableOf } from '../ask.js';
 import { reachOf } from '../exposure.js';
 import type { Fleet, NodeFacts } from '../facts.js';
@@ -9,8 +8,6 @@ import { classify } from './classify.js';
 import { composePieces } from './compose.js';
 import { fleetOf } from './gather.js';
 import { kubernetesPieces } from './kubernetes.js';
-
-const clock = new SystemClock();
 
 function read(text: string): Fleet {
   const found = classify(text);
@@ -53,6 +50,11 @@ test('a value is told with the line that it stands on', () => {
   const found = node(read(deployment('d', ENGINE)), 'd');
   assert.deepEqual([found.engine, found.version?.text, found.role], ['sglang', '0.5.18', 'decode']);
   assert.deepEqual(best(found.advertised), { value: 8192, source: { kind: 'manifest', name: 'm.yaml', line: 14 } });
+});
+
+test('lines go on being counted in the second document of a file', () => {
+  const found = node(read(`# first\n---\n---\n${deployment('d', ENGINE)}`), 'd');
+  assert.equal(best(found.advertised)?.source.line, 17);
 });
 
 test('who reaches a port follows Services, policies, hostNetwork and the listener', () => {
@@ -196,8 +198,8 @@ test('a chart that was not rendered is skipped with the command that renders it'
   assert.ok(found.kind === 'skipped' && found.why.includes('helm template'));
 });
 
-test('five thousand manifests are read within five seconds', () => {
-  const startMs = clock.nowMs();
+test('five thousand manifests are read within five seconds of CPU', () => {
+  const before = process.cpuUsage();
   const text = deployment('d', ENGINE);
   const objects = Array.from({ length: 5000 }, (_, i) => classify(text.replaceAll(/\bd\b(?=[,}])/g, `d${i}`)));
   const trees = objects.flatMap((one) => (one.kind === 'manifest' ? one.kubernetes : []));
@@ -205,7 +207,8 @@ test('five thousand manifests are read within five seconds', () => {
     advertised: null,
     pools: [],
   });
-  const tookMs = clock.nowMs() - startMs;
+  const { user, system } = process.cpuUsage(before);
+  const tookMs = (user + system) / 1000;
   assert.equal(fleet.nodes.length, 5000);
   assert.ok(tookMs < 5000, `took ${tookMs} ms`);
 });
