@@ -65,13 +65,14 @@ export function isOpen(finding: Finding): boolean {
 
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Groups of ids that come before the others: what the incident needed is read first. */
-const GROUPS_FIRST: readonly string[] = ['capacity', 'version'];
+/** Ids, and groups of them, that come before the others: what the incident needed is read first. */
+const FIRST: readonly string[] = ['capacity.pool-below-context', 'capacity', 'version'];
 
-/** The place of an id's group (`capacity` of `capacity.pool-below-context`): 0 comes first. */
+/** The place of an id, or of its group (`capacity` of `capacity.pool-margin`): 0 comes first. */
 function groupRank(id: string): number {
-  const rank = GROUPS_FIRST.indexOf(id.split('.', 1)[0]!);
-  return rank < 0 ? GROUPS_FIRST.length : rank;
+  const own = FIRST.indexOf(id);
+  const rank = own < 0 ? FIRST.indexOf(id.split('.', 1)[0]!) : own;
+  return rank < 0 ? FIRST.length : rank;
 }
 
 /** Capacity, then versions, then the rest, each in order of the alphabet. */
