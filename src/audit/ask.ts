@@ -70,8 +70,8 @@ export type VariableAnswer =
 export function variableOf(node: NodeFacts, name: string): VariableAnswer {
   const said = node.variables.get(name)?.[0];
   if (said !== undefined) return { state: 'set', value: said.value, source: said.source };
-  const whole = node.variablesComplete[0];
-  return whole === undefined ? { state: 'unknown' } : { state: 'unset', source: whole };
+  const whole = node.variablesComplete.find(({ value }) => name.startsWith(value));
+  return whole === undefined ? { state: 'unknown' } : { state: 'unset', source: whole.source };
 }
 
 export function signOf(node: NodeFacts, sign: LogSign): SignSeen | null {

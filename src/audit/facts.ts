@@ -130,7 +130,8 @@ export interface NodeFacts {
   readonly flagsComplete: readonly Source[];
   /** Null: set, to a value not known here (a Secret, a ConfigMap, a key). Use `variableOf`. */
   readonly variables: ReadonlyMap<string, Said<string | null>>;
-  readonly variablesComplete: readonly Source[];
+  /** Sources that hold every variable whose name begins with the value (`''`: every one). */
+  readonly variablesComplete: Said<string>;
   readonly signs: readonly SignSeen[];
   /** Whether a log was read at all: without one, no sign says nothing. */
   readonly logRead: boolean;

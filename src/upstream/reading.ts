@@ -135,7 +135,8 @@ export type Fact = { readonly line?: number } & (
   | { readonly kind: 'flags-complete'; readonly form: FlagForm }
   /** A value of null: it is set, to what is not known here. */
   | { readonly kind: 'variable'; readonly name: string; readonly value: string | null }
-  | { readonly kind: 'variables-complete' }
+  /** Every variable whose name begins so was there to be read. */
+  | { readonly kind: 'variables-complete'; readonly prefix: string }
   | { readonly kind: 'sign'; readonly sign: LogSign }
   | {
       readonly kind: 'sample';

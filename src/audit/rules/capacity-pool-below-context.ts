@@ -32,7 +32,9 @@ export const poolBelowContext: Rule = {
     if (advertised === null)
       return notChecked(`the advertised context is not known; ${askCommand(node)} would tell it`);
     if (pool !== null) {
+      const unsaid = best(node.poolUnsaid);
       if (pool.value.tokens >= advertised.value) {
+        if (unsaid !== null) return notChecked(`the ranks that spoke hold it, but ${unsaid.value}`);
         return passed(`pool ${pool.value.tokens} of context ${advertised.value}`);
       }
       return failed(finding(node, advertised.value, pool.value.tokens, pool.source, !pool.value.estimate));
