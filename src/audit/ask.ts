@@ -36,6 +36,8 @@ export type FlagAnswer =
 export function flagOf(node: NodeFacts, name: string): FlagAnswer {
   const said: Said<FlagFact> = node.flags.get(name) ?? [];
   const chosen = said.find(({ value }) => value.form === 'resolved') ?? said[0];
+  // Written as `$VAR`: it is set, to what only the running engine knows.
+  if (chosen !== undefined && chosen.value.form === 'given' && chosen.value.value === null) return { state: 'unknown' };
   if (chosen !== undefined) return { state: 'set', value: chosen.value.value, source: chosen.source };
   const whole = node.flagsComplete[0];
   return whole === undefined ? { state: 'unknown' } : { state: 'default', source: whole };

@@ -1,54 +1,33 @@
 /** From facts to a report: every rule on every node, pure. */
-import { type Finding, isAtLeast, type Severity, sortFindings } from '../findings/finding.js';
-import type { AuditReport, ReportCheck, ReportNode, ReportVerdict } from '../findings/report.js';
+import type { Finding } from '../findings/finding.js';
+import type { NodeSource, ReportCheck, ReportNode, ReportParts } from '../findings/report.js';
+import { poolRatio } from '../findings/report.js';
 import { best, poolOf } from './ask.js';
-import type { Disagreement, Fleet, NodeFacts, Source } from './facts.js';
+import type { Disagreement, Fleet, NodeFacts, Said, Source } from './facts.js';
 import { sourceText } from './place.js';
-import type { Observed, Rule, RuleGroup, RuleMeta, RuleOutcome } from './rule.js';
-
-export interface AssessOptions {
-  /** Findings from here up make the verdict. */
-  readonly failOn: Severity;
-  /** Groups of which everything applicable must have been checked. */
-  readonly require: readonly RuleGroup[];
-}
+import { secretsGone } from './secrets.js';
+import type { Observed, Rule, RuleMeta, RuleOutcome } from './rule.js';
+import { KEPT_FLAGS } from './kept-flags.js';
 
 /** The check that a node answered at all. */
 export const ANSWERS_ID = 'sources.answers';
 export const DISAGREE_ID = 'sources.disagree';
+
+export type Assessment = Required<Pick<ReportParts, 'nodes' | 'findings' | 'checks' | 'skipped'>>;
 
 interface Assessed {
   readonly check: ReportCheck;
   readonly findings: readonly Finding[];
 }
 
-export function assess(fleet: Fleet, rules: readonly Rule[], options: AssessOptions): AuditReport {
+export function assess(fleet: Fleet, rules: readonly Rule[]): Assessment {
   const assessed = fleet.nodes.flatMap((node) => [answered(node), ...rules.map((rule) => apply(rule, fleet, node))]);
-  const findings = sortFindings([...assessed.flatMap((one) => one.findings), ...fleet.disagreements.map(disagreement)]);
-  const checks = assessed.map(({ check }) => check);
   return {
     nodes: fleet.nodes.map(reportNode),
-    findings,
-    checks,
-    verdict: verdictOf(findings, checks, rules, options),
-    waived: [],
-    skipped: fleet.skipped,
-    changes: [],
+    findings: [...assessed.flatMap((one) => one.findings), ...fleet.disagreements.map(disagreement)],
+    checks: assessed.map(({ check }) => check),
+    skipped: fleet.skipped.map(({ name, why }) => ({ source: name, why })),
   };
-}
-
-/** Findings first: a deployment with a known fault is not "not checked". */
-export function verdictOf(
-  findings: readonly Finding[],
-  checks: readonly ReportCheck[],
-  rules: readonly Rule[],
-  options: AssessOptions,
-): ReportVerdict {
-  if (findings.some(({ severity }) => isAtLeast(severity, options.failOn))) return 'findings';
-  const required = new Set(rules.filter(({ meta }) => options.require.includes(meta.group)).map(({ meta }) => meta.id));
-  required.add(ANSWERS_ID);
-  const open = checks.some(({ id, status }) => status === 'not-checked' && required.has(id));
-  return open || checks.length === 0 ? 'not-checked' : 'clean';
 }
 
 function apply(rule: Rule, fleet: Fleet, node: NodeFacts): Assessed {
@@ -56,7 +35,7 @@ function apply(rule: Rule, fleet: Fleet, node: NodeFacts): Assessed {
   const outcome = outcomeOf(rule, fleet, node);
   const findings = outcome.status === 'failed' ? outcome.findings.map((one) => findingOf(meta, node, one)) : [];
   const why = outcome.status === 'failed' ? findings.map(({ title }) => title).join('; ') : outcome.why;
-  return { check: { id: meta.id, node: node.name, status: outcome.status, why }, findings };
+  return { check: { id: meta.id, node: node.name, status: outcome.status, why: secretsGone(why) }, findings };
 }
 
 function outcomeOf(rule: Rule, fleet: Fleet, node: NodeFacts): RuleOutcome {
@@ -77,11 +56,11 @@ function findingOf(meta: RuleMeta, node: NodeFacts, one: Observed): Finding {
   return {
     id: meta.id,
     severity: one.severity ?? meta.severity,
-    title: one.title ?? meta.title,
+    title: secretsGone(one.title ?? meta.title),
     where: place(node.name, one.at),
-    observed: one.observed,
-    wanted: one.wanted,
-    change: one.change ?? meta.change,
+    observed: secretsGone(one.observed),
+    wanted: secretsGone(one.wanted),
+    change: secretsGone(one.change ?? meta.change),
     references: [
       ...(one.references ?? meta.references),
       ...(meta.aisvs ?? []).map((id) => `OWASP AISVS ${id}`),
@@ -104,7 +83,7 @@ function disagreement({ node, what, one, other }: Disagreement): Finding {
     where: place(node, other.source),
     observed: `${one.value} (${sourceText(one.source)}), ${other.value} (${sourceText(other.source)})`,
     wanted: 'one value; or the sources are not of the same node or the same start',
-    change: 'Audit again with sources of one start, or name the nodes apart (`--name`)',
+    change: 'Audit again with sources of one start, each in a file that is named after its node',
     references: [],
     certain: true,
   };
@@ -123,31 +102,50 @@ function answered(node: NodeFacts): Assessed {
 }
 
 function reportNode(node: NodeFacts): ReportNode {
-  const advertised = best(node.advertised);
-  const pool = poolOf(node);
-  const acceptLimit = best(node.acceptLimit);
-  const version = best(node.versions);
-  const ratio =
-    advertised === null || pool === null || advertised.value === 0
-      ? null
-      : Math.floor((100 * pool.value.tokens) / advertised.value) / 100;
-  const at = (said: { readonly source: Source } | null): string | null =>
-    said === null ? null : sourceText(said.source);
+  const pool = poolOf(node)?.value.tokens ?? null;
+  const advertised = best(node.advertised)?.value ?? null;
   return {
     name: node.name,
     engine: node.engine,
-    version: version?.value ?? null,
+    version: best(node.versions)?.value ?? null,
     role: node.role,
-    advertised: advertised?.value ?? null,
-    pool: pool?.value.tokens ?? null,
-    acceptLimit: acceptLimit?.value ?? null,
-    ratio,
-    sources: {
-      version: at(version),
-      advertised: at(advertised),
-      pool: at(pool),
-      acceptLimit: at(acceptLimit),
-      all: [...new Set(node.sources.map((source) => source.name))],
-    },
+    advertised,
+    pool,
+    acceptLimit: best(node.acceptLimit)?.value ?? null,
+    ratio: poolRatio(pool, advertised),
+    sources: sourcesOf(node),
   };
+}
+
+/** Where each number came from; and the flags that a baseline compares. */
+function sourcesOf(node: NodeFacts): NodeSource[] {
+  const pools: Said<string> = node.pool.map(({ value, source }) => ({ value: String(value.tokens), source }));
+  return [
+    ...told('version', node.versions),
+    ...told('role', node.roles),
+    ...told('advertised', node.advertised),
+    ...told('pool', pools),
+    ...told('acceptLimit', node.acceptLimit),
+    ...KEPT_FLAGS.flatMap((name) => {
+      const said = node.flags.get(name);
+      return said === undefined
+        ? []
+        : told(
+            `--${name}`,
+            said.map(({ value, source }) => ({ value: value.value ?? '', source })),
+          );
+    }),
+  ];
+}
+
+/** Ranks of one node that tell the same figure are told once. */
+function told(field: string, said: Said<string | number>): NodeSource[] {
+  const seen = new Set<string>();
+  return said.flatMap(({ value, source }) => {
+    const key = JSON.stringify([value, source.kind, source.name]);
+    if (seen.has(key)) return [];
+    seen.add(key);
+    const line = source.line === undefined || source.line < 1 ? {} : { line: source.line };
+    return [{ field, value: secretsGone(String(value)), source: source.name, ...line }];
+  });
 }

@@ -5,6 +5,7 @@ import { CodedError } from '../base/errors.js';
 import { escapeControl } from '../base/text.js';
 import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
+import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 
@@ -107,6 +108,12 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
   addOutput(addGuards(replay));
+
+  const finish = (ended: number): void => {
+    code = ended;
+  };
+  addAudit(program, io, version, finish);
+  addExplain(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });
