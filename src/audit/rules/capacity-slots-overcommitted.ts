@@ -26,6 +26,7 @@ export const slotsOvercommitted: Rule = {
     const { count, contextEach, unified } = slots.value;
     if (count === 1) return passed('there is one slot');
     if (unified === false) return passed('every slot has a pool of its own');
+    if (unified === null) return notChecked('whether the slots share one pool is not known; the startup log would tell it');
     const pool = poolOf(node);
     if (pool === null) return notChecked('the pool behind the slots is not known; the startup log would tell it');
     const promised = count * contextEach;
@@ -35,7 +36,6 @@ export const slotsOvercommitted: Rule = {
       at: slots.source,
       observed: `${count} × ${contextEach} = ${promised} tokens promised, pool ${pool.value.tokens}`,
       wanted: `at most ${pool.value.tokens} tokens promised in all`,
-      certain: unified === true,
     });
   },
 };

@@ -7,8 +7,8 @@ const FLAGS: Readonly<Record<string, string>> = { sglang: 'context-length', vllm
 
 export const contextNotSet: Rule = {
   meta: {
-    id: 'capacity.context-not-set',
-    group: 'capacity',
+    id: 'sources.context-not-set',
+    group: 'sources',
     title: 'The context is the model’s own and moves with the model',
     severity: 'info',
     engines: ['sglang', 'vllm', 'llamacpp'],

@@ -5,8 +5,8 @@ import { unknownFlag, vllmIssue } from './shared.js';
 
 export const contextFitted: Rule = {
   meta: {
-    id: 'capacity.context-fitted',
-    group: 'capacity',
+    id: 'sources.context-fitted',
+    group: 'sources',
     title: 'The context is whatever fitted at the start',
     severity: 'low',
     engines: ['vllm'],
