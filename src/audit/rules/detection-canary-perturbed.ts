@@ -17,6 +17,6 @@ export const canaryPerturbed: Rule = {
     cwe: ['CWE-489'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
-    return unwantedVariables(node, ['SGLANG_KV_CANARY_PERTURB_PROB'], /^SGLANG_KV_CANARY_PERTURB_\w+$/);
+    return unwantedVariables(node, ['SGLANG_KV_CANARY_PERTURB_*_PROB'], /^SGLANG_KV_CANARY_PERTURB_\w+$/);
   },
 };

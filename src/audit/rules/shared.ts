@@ -239,3 +239,13 @@ export function hasConnector(config: KvTransferConfig, pattern: RegExp): boolean
 export function isOn(text: string | undefined): boolean {
   return text !== undefined && isTrue(text);
 }
+
+/** Whether the node answered this route without any key, when it was asked live. */
+export function isRouteOpen(node: NodeFacts, path: string): boolean {
+  return node.endpoint?.routes.some((route) => route.path === path && route.statusOpen === 200) ?? false;
+}
+
+/** A route that was asked, live, as a source. */
+export function routeSource(node: NodeFacts, path: string): { readonly kind: 'answer'; readonly name: string } {
+  return { kind: 'answer', name: `${node.endpoint?.origin ?? ''}${path}` };
+}
