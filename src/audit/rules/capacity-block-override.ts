@@ -16,7 +16,8 @@ export const blockOverride: Rule = {
     needs: ['flags', 'log', 'version'],
     why: 'The start used to compare the context with memory and not with the overridden count: such a server starts, and a prompt above the pool hangs for ever with everyone behind it.',
     how: '`--num-gpu-blocks-override`, the label of `vllm:cache_config_info`, or the line `Overriding num_gpu_blocks=` of the log.',
-    change: 'Remove `--num-gpu-blocks-override`; bound memory with `--gpu-memory-utilization` or `--kv-cache-memory-bytes`.',
+    change:
+      'Remove `--num-gpu-blocks-override`; bound memory with `--gpu-memory-utilization` or `--kv-cache-memory-bytes`.',
     references: [vllmIssue(27181), vllmIssue(41069), vllmIssue(47272)],
     cwe: ['CWE-770'],
   },
@@ -25,14 +26,21 @@ export const blockOverride: Rule = {
     const sign = signOf(node, 'block-count-overridden');
     const set = flag.state === 'set' && flag.value !== null && flag.value !== 'None';
     if (!set && sign === null) {
-      return flag.state === 'unknown' ? unknownFlag(node, 'num-gpu-blocks-override') : passed('the count is the engine’s own');
+      return flag.state === 'unknown'
+        ? unknownFlag(node, 'num-gpu-blocks-override')
+        : passed('the count is the engine’s own');
     }
     const checked = atLeast(node, CHECKED_FROM) === true;
     return failed({
       severity: checked ? 'info' : 'medium',
       at: flag.state === 'set' && set ? flag.source : (sign?.source ?? null),
-      observed: flag.state === 'set' && set ? `\`--num-gpu-blocks-override ${flag.value}\`` : 'the log says that the count is overridden',
-      wanted: checked ? 'a reason for it: this version refuses to start when the context does not fit' : 'the engine’s own count',
+      observed:
+        flag.state === 'set' && set
+          ? `\`--num-gpu-blocks-override ${flag.value}\``
+          : 'the log says that the count is overridden',
+      wanted: checked
+        ? 'a reason for it: this version refuses to start when the context does not fit'
+        : 'the engine’s own count',
     });
   },
 };

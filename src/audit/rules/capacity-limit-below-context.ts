@@ -16,7 +16,8 @@ export const limitBelowContext: Rule = {
     needs: ['advertised', 'acceptLimit'],
     why: 'The limit is bound by the pool and not by the context. Whoever trusts `/v1/models` sends prompts that must be rejected inside the engine, on the very path that failed in the public incident.',
     how: 'The largest prompt served (`max_req_input_len` of `/server_info`, or what the version computes) against the advertised context.',
-    change: 'Lower `--context-length` (SGLang) or `--max-model-len` (vLLM) to what the pool holds, so that the tokenizer refuses first.',
+    change:
+      'Lower `--context-length` (SGLang) or `--max-model-len` (vLLM) to what the pool holds, so that the tokenizer refuses first.',
     references: [sglangIssue(30233), vllmIssue(39734)],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-1188'],
@@ -25,7 +26,8 @@ export const limitBelowContext: Rule = {
     if (!holdsPool(node)) return notApplicable('it holds no KV pool');
     const advertised = best(node.advertised);
     const limit = best(node.acceptLimit);
-    if (advertised === null || limit === null) return notChecked('the context or the longest prompt served is not known');
+    if (advertised === null || limit === null)
+      return notChecked('the context or the longest prompt served is not known');
     const gap = advertised.value - limit.value;
     if (gap <= RESERVE_TOKENS_MAX) return passed(`prompts of ${limit.value} of ${advertised.value} tokens are served`);
     return failed({

@@ -22,7 +22,8 @@ export const replicasDiffer: Rule = {
     needs: ['role', 'acceptLimit', 'advertised', 'pool'],
     why: 'Routers pick replicas by load and never by the size of a prompt, so whether a long prompt is served or rejected inside an engine is left to chance, and a test that met the larger replica proves nothing.',
     how: 'Nodes of the same engine, role and model: the largest prompt served, or the smaller of context and pool.',
-    change: 'Start every replica with the same context and a pool above it; lower the context to what the smallest replica holds.',
+    change:
+      'Start every replica with the same context and a pool above it; lower the context to what the smallest replica holds.',
     references: [sglangIssue(30233)],
     cwe: ['CWE-1188'],
   },
@@ -40,7 +41,8 @@ export const replicasDiffer: Rule = {
       .map((one) => ({ name: one.name, tokens: reachOfPrompts(one) }))
       .find(({ tokens }) => tokens !== null && tokens > own);
     if (larger === undefined) {
-      if (replicas.some((one) => reachOfPrompts(one) === null)) return notChecked('a replica’s largest prompt is not known');
+      if (replicas.some((one) => reachOfPrompts(one) === null))
+        return notChecked('a replica’s largest prompt is not known');
       return passed(`no replica takes more than ${own} tokens`);
     }
     return failed({

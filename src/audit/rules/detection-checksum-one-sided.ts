@@ -40,7 +40,8 @@ export const checksumOneSided: Rule = {
         wanted: 'on, on both roles',
       });
     }
-    if (peers.some((peer) => verifies(peer) === null)) return notChecked('whether the other role has it on is not known');
+    if (peers.some((peer) => verifies(peer) === null))
+      return notChecked('whether the other role has it on is not known');
     return passed('both roles have it on');
   },
 };

@@ -31,7 +31,13 @@ export const checksumUnsafe: Rule = {
       const kind = poolKindOf(node);
       if (kind?.value !== 'deepseek-v4') return passed('its ranks agree on a mismatch');
       const observed = 'a model of the DeepSeek V4 family, whose pool the checksum does not know';
-      return failed({ severity: 'info', at: kind.source, observed, wanted: 'a test of this model with it', certain: false });
+      return failed({
+        severity: 'info',
+        at: kind.source,
+        observed,
+        wanted: 'a test of this model with it',
+        certain: false,
+      });
     }
     const ranks = flagValue(node, 'tp-size', '1');
     if (ranks === null) return unknownFlag(node, 'tp-size');

@@ -20,7 +20,8 @@ export const corruptionSeen: Rule = {
     needs: ['log'],
     why: 'Pages held other bytes than their owner’s. Where the check caught it the request failed; whatever ran before, or without the check, may have been answered from them.',
     how: 'Lines of the checksum, the canary or the metadata check in the log.',
-    change: 'Take the pair out of service, keep the logs (they hold token ids of tenants), and look for affected responses with `cofferdam exposure`.',
+    change:
+      'Take the pair out of service, keep the logs (they hold token ids of tenants), and look for affected responses with `cofferdam exposure`.',
     references: [sglangIssue(39500), sglangIssue(17259), sglangIssue(36610)],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-226', 'CWE-354'],
@@ -29,7 +30,9 @@ export const corruptionSeen: Rule = {
     const [first, ...more] = SIGNS.flatMap(([sign, words]): Observed[] => {
       const seen = signOf(node, sign);
       if (seen === null) return [];
-      return [{ title: `The log reports: ${words}`, at: seen.source, observed: `${seen.count} times`, wanted: 'never' }];
+      return [
+        { title: `The log reports: ${words}`, at: seen.source, observed: `${seen.count} times`, wanted: 'never' },
+      ];
     });
     if (first !== undefined) return failed(first, ...more);
     return notChecked(

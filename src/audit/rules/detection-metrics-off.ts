@@ -13,7 +13,8 @@ export const metricsOff: Rule = {
     needs: ['flags', 'metrics'],
     why: 'A deferred release that timed out, a checksum that did not match and a transfer that failed show in counters before anyone complains.',
     how: '`--enable-metrics` is off.',
-    change: 'Start with `--enable-metrics`, keep `/metrics` away from tenants, and alert on `sglang:decode_deferred_kv_release_total{outcome="timeout"}`.',
+    change:
+      'Start with `--enable-metrics`, keep `/metrics` away from tenants, and alert on `sglang:decode_deferred_kv_release_total{outcome="timeout"}`.',
     references: [sglangIssue(38961)],
     cwe: ['CWE-778'],
   },

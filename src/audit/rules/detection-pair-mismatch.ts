@@ -48,6 +48,8 @@ export const pairMismatch: Rule = {
         }
       }
     }
-    return open ? notChecked('page size or KV data type of a side is not known') : passed('page size and data type agree');
+    return open
+      ? notChecked('page size or KV data type of a side is not known')
+      : passed('page size and data type agree');
   },
 };

@@ -12,7 +12,8 @@ export const retrievedTooFew: Rule = {
     needs: ['log'],
     why: 'Blocks were lent for the tokens that were promised. What did not arrive is whatever the blocks held before, unless the engine computes it anew.',
     how: '`The number of retrieved tokens is less than the expected number of tokens` in the log.',
-    change: 'Upgrade LMCache, and use its multiprocess connector (`LMCacheMPConnector`) in place of the in-process one.',
+    change:
+      'Upgrade LMCache, and use its multiprocess connector (`LMCacheMPConnector`) in place of the in-process one.',
     references: [lmcacheIssue(910), lmcacheIssue(953)],
     cwe: ['CWE-226'],
   },

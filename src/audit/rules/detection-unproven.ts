@@ -14,7 +14,8 @@ export const unproven: Rule = {
     needs: ['role', 'flags', 'log'],
     why: 'The checksum writes no line and counts nothing when it verifies; it skips requests without a word. The canary prints a line every hundred steps; without it, it may not run.',
     how: 'Checksum or canary is on; no `[canary] step=` line was read, and for the checksum there is nothing to read.',
-    change: 'Look for `[canary] step=…` in the running log. For the checksum: on a test bench let it fail on purpose (`SGLANG_TEST_DISAGG_KV_CHECKSUM_MISMATCH_PROB`, 0.5.23) and see the errors.',
+    change:
+      'Look for `[canary] step=…` in the running log. For the checksum: on a test bench let it fail on purpose (`SGLANG_TEST_DISAGG_KV_CHECKSUM_MISMATCH_PROB`, 0.5.23) and see the errors.',
     references: [sglangIssue(39500)],
     cwe: ['CWE-778'],
   },

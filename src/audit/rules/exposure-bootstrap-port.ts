@@ -25,6 +25,9 @@ export const bootstrapPort: Rule = {
     const said = flagValue(node, 'disaggregation-bootstrap-port', '8998');
     if (said === null) return unknownFlag(node, 'disaggregation-bootstrap-port');
     const port = Number(said.value);
-    return unwantedReach('the bootstrap service', port, reachLikeApi(node, port), { outside: 'critical', cluster: 'medium' });
+    return unwantedReach('the bootstrap service', port, reachLikeApi(node, port), {
+      outside: 'critical',
+      cluster: 'medium',
+    });
   },
 };

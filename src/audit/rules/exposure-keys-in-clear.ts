@@ -1,6 +1,15 @@
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
-import { apiPort, apiReach, isRouteOpen, isShut, keySet, routeSource, SGLANG_ARGUMENTS, unknownReach } from './shared.js';
+import {
+  apiPort,
+  apiReach,
+  isRouteOpen,
+  isShut,
+  keySet,
+  routeSource,
+  SGLANG_ARGUMENTS,
+  unknownReach,
+} from './shared.js';
 
 const ROUTES = ['/server_info', '/get_server_info'];
 
@@ -14,7 +23,8 @@ export const keysInClear: Rule = {
     needs: ['endpoint', 'flags', 'manifest'],
     why: 'Every version read puts `api_key` and `admin_api_key` into the answer, and from 0.5.21 the whole launch command. With an admin key alone the route asks for no key; with an API key every client that has it reads the admin key too.',
     how: '`/server_info` answered without a key, or keys are set and clients can reach the port.',
-    change: 'Set both `--api-key` and `--admin-api-key`, give neither to clients, and put a gateway in front that does not pass `/server_info` on.',
+    change:
+      'Set both `--api-key` and `--admin-api-key`, give neither to clients, and put a gateway in front that does not pass `/server_info` on.',
     references: [SGLANG_ARGUMENTS],
     aisvs: ['C5.3.1'],
     cwe: ['CWE-522', 'CWE-200'],
@@ -24,7 +34,9 @@ export const keysInClear: Rule = {
     const admin = keySet(node, 'admin-api-key');
     const shown = node.keysShown.length > 0;
     if (api?.value !== true && admin?.value !== true && !shown) {
-      return api === null || admin === null ? notChecked('whether it has keys is not known') : notApplicable('it has no keys');
+      return api === null || admin === null
+        ? notChecked('whether it has keys is not known')
+        : notApplicable('it has no keys');
     }
     const open = ROUTES.find((path) => isRouteOpen(node, path));
     const wanted = 'no client reads it';

@@ -46,6 +46,8 @@ export const messagePorts: Rule = {
       }
     }
     if (open !== null) return open;
-    return used === 0 ? notApplicable('it opens no such port beyond loopback') : { status: 'passed', why: 'only peers reach them' };
+    return used === 0
+      ? notApplicable('it opens no such port beyond loopback')
+      : { status: 'passed', why: 'only peers reach them' };
   },
 };

@@ -19,7 +19,8 @@ export const openRoutes: Rule = {
     needs: ['flags', 'variables', 'manifest'],
     why: 'vLLM guards only what begins with `/v1`, `/v2` and `/inference`: inference and changes of state beside them ask for no key. SGLang’s check sees plain HTTP requests only, and its bootstrap and message ports know no key.',
     how: 'A key is set, and clients can reach the port.',
-    change: 'Put a gateway with an allow-list of routes in front, and let only it reach the port; never take `--api-key` for the border between tenants.',
+    change:
+      'Put a gateway with an allow-list of routes in front, and let only it reach the port; never take `--api-key` for the border between tenants.',
     references: [VLLM_SECURITY, cve('CVE-2026-48746')],
     aisvs: ['C5.3.1'],
     cwe: ['CWE-288', 'CWE-306'],

@@ -12,7 +12,8 @@ export const pairReachable: Rule = {
     needs: ['role', 'manifest', 'flags'],
     why: 'The fields with which a router pairs two nodes are honoured from any client in every version read. Who sets them decides which pages an answer is made from, reads another request’s KV, or makes the node connect where it should not.',
     how: 'Services, Ingresses, host ports, hostNetwork and NetworkPolicies of the workload, and the address that it binds.',
-    change: 'Add a NetworkPolicy that lets only the router in on the API port, or bind `--host 127.0.0.1` behind a local router.',
+    change:
+      'Add a NetworkPolicy that lets only the router in on the API port, or bind `--host 127.0.0.1` behind a local router.',
     references: [sglangIssue(40125), sglangIssue(39400), vllmIssue(52234), vllmIssue(47843)],
     aisvs: ['C5.3.1', 'C5.5.5'],
     cwe: ['CWE-668', 'CWE-639'],

@@ -13,7 +13,8 @@ export const prefillAllowList: Rule = {
     needs: ['flags'],
     why: 'A client whose routing header reaches the sidecar chooses where its prompt goes and whose KV decode takes. The allow-list is off unless it is set.',
     how: '`--enable-ssrf-protection` is not on.',
-    change: 'Start the sidecar with `--enable-ssrf-protection`, and strip `x-prefiller-host-port` and `x-kv-cache-source-host-port` at the edge.',
+    change:
+      'Start the sidecar with `--enable-ssrf-protection`, and strip `x-prefiller-host-port` and `x-kv-cache-source-host-port` at the edge.',
     references: ['https://github.com/llm-d/llm-d-router/pull/1937'],
     aisvs: ['C5.3.1'],
     cwe: ['CWE-918'],

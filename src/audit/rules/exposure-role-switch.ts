@@ -12,7 +12,8 @@ export const roleSwitch: Rule = {
     needs: ['flags'],
     why: 'After a switch pool, limits and pairs are others than those that were audited, and the configuration still tells the old role.',
     how: '`--enable-pd-role-switch`.',
-    change: 'Start without `--enable-pd-role-switch`, or audit again after every switch (`internal_states` tells the live role).',
+    change:
+      'Start without `--enable-pd-role-switch`, or audit again after every switch (`internal_states` tells the live role).',
     references: [SGLANG_ARGUMENTS],
     cwe: ['CWE-749'],
   },

@@ -27,10 +27,14 @@ export const sideChannel: Rule = {
     if (!hasConnector(transfer.value, /^Nixl/i)) return notApplicable(`its connector is ${transfer.value.connector}`);
     const host = variableOf(node, HOST);
     if (host.state === 'unknown') return notChecked(`\`${HOST}\` is not known`);
-    if (host.state === 'unset' || (host.value !== null && isLoopbackHost(host.value))) return passed('it is on loopback');
+    if (host.state === 'unset' || (host.value !== null && isLoopbackHost(host.value)))
+      return passed('it is on loopback');
     const port = variableOf(node, PORT);
     if (port.state === 'set' && port.value === null) return notChecked(`\`${PORT}\` is not known`);
     const number = port.state === 'set' ? Number(port.value) : 5600;
-    return unwantedReach('the NIXL side channel', number, reachOf(node, number), { outside: 'high', cluster: 'medium' });
+    return unwantedReach('the NIXL side channel', number, reachOf(node, number), {
+      outside: 'high',
+      cluster: 'medium',
+    });
   },
 };

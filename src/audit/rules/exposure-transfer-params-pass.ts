@@ -21,7 +21,8 @@ export const transferParamsPass: Rule = {
     needs: ['transfer-config', 'manifest'],
     why: 'They name blocks by number. On a stock pair whoever sends them is answered from another request’s KV, fills decode’s prefix cache with it for everybody, makes decode connect to a host of its choice, or ends decode with one request.',
     how: 'A transfer configuration, and a router among the nodes that is known to pass these fields on, or a port that clients reach.',
-    change: 'Strip `kv_transfer_params` (also inside `vllm_xargs`) and `ec_transfer_params` at the edge, and let only the router reach the engines.',
+    change:
+      'Strip `kv_transfer_params` (also inside `vllm_xargs`) and `ec_transfer_params` at the edge, and let only the router reach the engines.',
     references: [vllmIssue(52234), vllmIssue(47843), vllmIssue(49796)],
     aisvs: ['C5.5.5', 'C5.3.1'],
     cwe: ['CWE-639', 'CWE-918'],

@@ -9,8 +9,14 @@ const KINDS: readonly (readonly [RegExp, PoolKind])[] = [
   [/deepseek[-_]?v3[._-]?2|glm[-_]?5|glm[-_]?moe[-_]?dsa/i, 'sparse'],
   [/deepseek[-_]?(?:v2|v3|r1)|kimi|moonlight|longcat/i, 'latent'],
   [/minimax/i, 'minimax'],
-  [/mamba|jamba|bamba|qwen3[-_.]?next|qwen3[._-]?5|falcon[-_]?h1|nemotron[-_]?h|granite[-_]?moe[-_]?hybrid|zamba/i, 'hybrid'],
-  [/^(?:llama|mistral|mixtral|qwen2|qwen3|phi3|gemma|internlm2|baichuan)\w*For(?:CausalLM|ConditionalGeneration)$/i, 'plain'],
+  [
+    /mamba|jamba|bamba|qwen3[-_.]?next|qwen3[._-]?5|falcon[-_]?h1|nemotron[-_]?h|granite[-_]?moe[-_]?hybrid|zamba/i,
+    'hybrid',
+  ],
+  [
+    /^(?:llama|mistral|mixtral|qwen2|qwen3|phi3|gemma|internlm2|baichuan)\w*For(?:CausalLM|ConditionalGeneration)$/i,
+    'plain',
+  ],
 ];
 
 /** Null: the name tells nothing, which says nothing about the pool. */

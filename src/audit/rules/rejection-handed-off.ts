@@ -8,7 +8,10 @@ const WANTED = 'SGLang 0.5.22 or later';
 /** A nightly of a release counts as before it: what it holds was not read. */
 function findingFor(node: NodeFacts): Omit<Observed, 'at' | 'observed' | 'wanted'> | null {
   if (before(node, '0.5.20.dev0') === true) {
-    return { title: 'This version hands rejected requests off to decode, which answers from stale pages', certain: true };
+    return {
+      title: 'This version hands rejected requests off to decode, which answers from stale pages',
+      certain: true,
+    };
   }
   if (before(node, '0.5.21') === true) {
     return {
@@ -37,7 +40,8 @@ export const handedOff: Rule = {
     needs: ['version', 'role'],
     why: 'A request that prefill rejects goes on as a one-token placeholder; decode takes the hand-off for the whole prompt and answers from pages that hold the last owner’s data: 155 responses of a provider in 2026. Up to 0.5.19 (reproduced on 0.5.18); 0.5.20 was not read; 0.5.21 holds the admission fixes, and the public advice is 0.5.22, with drain acknowledgements.',
     how: 'The version of a node whose role is prefill or decode. A nightly carries the number of the release that comes after it.',
-    change: 'Upgrade both roles to SGLang 0.5.22 (0.5.23 with NIXL or MORI); until then advertise a context below every pool.',
+    change:
+      'Upgrade both roles to SGLang 0.5.22 (0.5.23 with NIXL or MORI); until then advertise a context below every pool.',
     references: [sglangIssue(30233), sglangIssue(36988), sglangIssue(38935)],
     aisvs: ['C5.5.5', 'C5.3.1'],
     cwe: ['CWE-226', 'CWE-488'],

@@ -33,7 +33,8 @@ export const batchUncapped: Rule = {
       return failed({ at: backend.source, observed: `SGLang ${node.version.text} has no cap`, wanted });
     }
     const answer = variableOf(node, VARIABLE);
-    if (answer.state === 'unknown' || (answer.state === 'set' && answer.value === null)) return unknownVariable(VARIABLE);
+    if (answer.state === 'unknown' || (answer.state === 'set' && answer.value === null))
+      return unknownVariable(VARIABLE);
     if (answer.state === 'set' && isActive(answer.value ?? '')) return passed(`\`${VARIABLE}=${answer.value}\``);
     return failed({
       at: answer.source,

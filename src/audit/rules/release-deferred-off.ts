@@ -31,7 +31,8 @@ export const deferredOff: Rule = {
       failed({ at: node.versions[0]?.source ?? null, observed, wanted, ...over });
     if (before(node, '0.5.19.dev0') === true) return finding(`SGLang ${node.version.text} cannot defer the release`);
     const answer = variableOf(node, VARIABLE);
-    if (answer.state === 'unknown' || (answer.state === 'set' && answer.value === null)) return unknownVariable(VARIABLE);
+    if (answer.state === 'unknown' || (answer.state === 'set' && answer.value === null))
+      return unknownVariable(VARIABLE);
     if (answer.state === 'set') {
       return isActive(answer.value ?? '')
         ? passed(`\`${VARIABLE}=${answer.value}\``)

@@ -13,7 +13,8 @@ export const deferredTimeouts: Rule = {
     needs: ['role', 'metrics', 'log'],
     why: 'A deferred release that times out frees the pages anyway. Prefill withholds its confirmation exactly when a write of unknown outcome may still land, so each of these is a window for another request’s text to change.',
     how: '`sglang:decode_deferred_kv_release_total{outcome="timeout"}` above zero, or `releasing anyway` in decode’s log.',
-    change: 'Find the transfers that fail (`sglang:num_transfer_failed_reqs_total`, the link, the prefill that died), and restart decode after such failures.',
+    change:
+      'Find the transfers that fail (`sglang:num_transfer_failed_reqs_total`, the link, the prefill that died), and restart decode after such failures.',
     references: [sglangIssue(24527), sglangIssue(38961)],
     cwe: ['CWE-416'],
   },

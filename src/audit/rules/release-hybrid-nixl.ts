@@ -14,7 +14,8 @@ export const hybridNixl: Rule = {
     needs: ['transfer-config', 'flags'],
     why: 'For models with several KV groups NIXL’s receive failures are not signalled, and stale handles are accepted: a public reproduction on 0.29.0 got a 200 with the previous prompt’s answer while the failure counter stayed at 0. The fix was open when last seen.',
     how: 'A NIXL connector, and a model whose name says that its layers keep KV in different ways.',
-    change: 'Start both roles with `--disable-hybrid-kv-cache-manager`, or serve this model without disaggregation until vLLM #52232 is released.',
+    change:
+      'Start both roles with `--disable-hybrid-kv-cache-manager`, or serve this model without disaggregation until vLLM #52232 is released.',
     references: [vllmIssue(52234), vllmIssue(52276), vllmIssue(52232)],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-226', 'CWE-252'],

@@ -13,7 +13,8 @@ export const leasesExpired: Rule = {
     needs: ['metrics', 'log'],
     why: 'Each held its part of prefill’s pool until the lease ran out: decode refused after prefill had worked, a client left, or somebody pins blocks on purpose.',
     how: '`vllm:nixl_num_kv_expired_reqs_total` above zero, or `Releasing expired KV blocks` in prefill’s log.',
-    change: 'Refuse in front of the pair what decode would refuse, and let a request run on to its first token when its client leaves.',
+    change:
+      'Refuse in front of the pair what decode would refuse, and let a request run on to its first token when its client leaves.',
     references: [vllmIssue(41269), vllmIssue(41383)],
     cwe: ['CWE-400'],
   },

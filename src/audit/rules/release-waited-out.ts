@@ -19,7 +19,9 @@ export const waitedOut: Rule = {
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
     return (
       unlessPaired(node) ??
-      seenInLog(node, 'decode-wait-timeout', () => ({ wanted: 'prefill answering every request that decode holds pages for' }))
+      seenInLog(node, 'decode-wait-timeout', () => ({
+        wanted: 'prefill answering every request that decode holds pages for',
+      }))
     );
   },
 };

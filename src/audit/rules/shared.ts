@@ -31,7 +31,9 @@ export function unknownFlag(node: NodeFacts, name: string): RuleOutcome {
 }
 
 export function unknownVariable(name: string): RuleOutcome {
-  return notChecked(`\`${name}\` is not known; the whole environment (\`/proc/PID/environ\`, the pod's spec) would tell it`);
+  return notChecked(
+    `\`${name}\` is not known; the whole environment (\`/proc/PID/environ\`, the pod's spec) would tell it`,
+  );
 }
 
 export function unknownReach(port: number): RuleOutcome {
@@ -93,7 +95,9 @@ export function unwantedVariables(
       return failed({ at: answer.source, observed: shown, wanted: `\`${name}\` unset`, ...seen });
     }
   }
-  return open.length > 0 ? unknownVariable(open[0]!) : passed(`${names.map((name) => `\`${name}\``).join(', ')} not set`);
+  return open.length > 0
+    ? unknownVariable(open[0]!)
+    : passed(`${names.map((name) => `\`${name}\``).join(', ')} not set`);
 }
 
 /** Whether a key is set by a flag or a variable. Null: not known. */
@@ -114,10 +118,18 @@ export function keySet(node: NodeFacts, flag: string, variable: string | null = 
 // --- logs and metrics ---
 
 /** A sign that should never be there. Its absence proves nothing: a log shows only its own time. */
-export function seenInLog(node: NodeFacts, sign: LogSign, seen: (times: number) => Seen & { wanted: string }): RuleOutcome {
+export function seenInLog(
+  node: NodeFacts,
+  sign: LogSign,
+  seen: (times: number) => Seen & { wanted: string },
+): RuleOutcome {
   const found = signOf(node, sign);
   if (found !== null) {
-    return failed({ at: found.source, observed: `${found.count} such line${found.count === 1 ? '' : 's'}`, ...seen(found.count) });
+    return failed({
+      at: found.source,
+      observed: `${found.count} such line${found.count === 1 ? '' : 's'}`,
+      ...seen(found.count),
+    });
   }
   return notChecked(
     node.logRead ? 'no such line in the log that was read, which shows only its own time' : 'no log was read',
@@ -134,7 +146,7 @@ export function counterOf(
   return {
     samples,
     above: samples.find(({ value }) => value > 0) ?? null,
-    sum: samples.reduce((sum, { value }) => sum + (value > 0 ? value : 0), 0),
+    sum: samples.reduce((sum, { value }) => sum + Math.max(value, 0), 0),
   };
 }
 

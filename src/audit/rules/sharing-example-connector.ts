@@ -14,7 +14,8 @@ export const exampleConnector: Rule = {
     needs: ['transfer-config'],
     why: 'It names its files by a hash of the token ids and ignores `cache_salt`: on 0.32.0 a tenant with another salt got 512 of 600 tokens from the first tenant’s files.',
     how: '`ExampleConnector` or `SharedStorageConnector` in `--kv-transfer-config`, alone or inside a `MultiConnector`.',
-    change: 'Use a connector whose keys hold the salt (`MooncakeStoreConnector`, `LMCacheMPConnector`) in `--kv-transfer-config`, and delete the files.',
+    change:
+      'Use a connector whose keys hold the salt (`MooncakeStoreConnector`, `LMCacheMPConnector`) in `--kv-transfer-config`, and delete the files.',
     references: ['https://docs.vllm.ai/en/latest/api/vllm/config/kv_transfer/'],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-488', 'CWE-312'],

@@ -21,7 +21,8 @@ export const lmcacheInProcess: Rule = {
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
     const transfer = transferOf(node);
     if (transfer === null) return noTransfer(node);
-    if (!hasConnector(transfer.value, /^LMCacheConnectorV1/)) return passed(`its connector is ${transfer.value.connector}`);
+    if (!hasConnector(transfer.value, /^LMCacheConnectorV1/))
+      return passed(`its connector is ${transfer.value.connector}`);
     const disk = variableOf(node, 'LMCACHE_LOCAL_DISK');
     const onDisk = disk.state === 'set' && (disk.value === null || isActive(disk.value));
     return failed({

@@ -13,7 +13,8 @@ export const lmcacheSalt: Rule = {
     needs: ['version', 'flags'],
     why: 'Before 0.5.21 salt and extra key do not reach LMCache; from then on they do, and what it does with them is its own matter.',
     how: '`--enable-lmcache`, and the version.',
-    change: 'Upgrade to SGLang 0.5.22 and prove with `cofferdam probe` that two salts share nothing, or start without `--enable-lmcache`.',
+    change:
+      'Upgrade to SGLang 0.5.22 and prove with `cofferdam probe` that two salts share nothing, or start without `--enable-lmcache`.',
     references: [sglangIssue(26747), sglangIssue(37160)],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-488'],

@@ -21,6 +21,10 @@ export const oneKey: Rule = {
     const key = keySet(node, 'api-key');
     if (key === null) return unknownFlag(node, 'api-key');
     if (!key.value) return notApplicable('it has no key: `exposure.router-open` speaks of it');
-    return failed({ at: key.source, observed: 'one key for everything', wanted: 'a key for each tenant in front of it' });
+    return failed({
+      at: key.source,
+      observed: 'one key for everything',
+      wanted: 'a key for each tenant in front of it',
+    });
   },
 };

@@ -19,7 +19,8 @@ export const prefixCacheUnsalted: Rule = {
     needs: ['flags'],
     why: 'Without a secret salt in every request all tenants share one prefix cache: how long an answer takes, and `cached_tokens`, tell one tenant what another has sent (AUC 0.99 from eight tokens).',
     how: 'The prefix cache is on (the default). Salts ride in requests, so no setting shows them; a Cofferdam gateway among the nodes sets them.',
-    change: 'Set `cache_salt` in every request in front of the engine (a keyed hash of the tenant, never a name), refuse clients’ own, and let `cofferdam probe` show that it works.',
+    change:
+      'Set `cache_salt` in every request in front of the engine (a keyed hash of the tenant, never a name), refuse clients’ own, and let `cofferdam probe` show that it works.',
     references: [cve('CVE-2025-46570'), vllmIssue(17045), vllmIssue(39082)],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-208', 'CWE-524'],
@@ -33,7 +34,13 @@ export const prefixCacheUnsalted: Rule = {
     const said = switchOf(node, name, sharedWhen);
     if (said === null) return unknownFlag(node, name);
     if (said.value !== sharedWhen) return passed('the prefix cache is off');
-    if (ofEngine(fleet, 'cofferdam').some(({ role }) => role === 'router')) return passed('a Cofferdam gateway sets salts');
-    return failed({ at: said.source, observed: 'the prefix cache is on', wanted: 'a salt in every request', certain: false });
+    if (ofEngine(fleet, 'cofferdam').some(({ role }) => role === 'router'))
+      return passed('a Cofferdam gateway sets salts');
+    return failed({
+      at: said.source,
+      observed: 'the prefix cache is on',
+      wanted: 'a salt in every request',
+      certain: false,
+    });
   },
 };

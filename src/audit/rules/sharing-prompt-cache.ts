@@ -27,7 +27,12 @@ export const promptCache: Rule = {
     if (ram === null) return unknownFlag(node, 'cache-ram');
     if (prompt === null) return unknownFlag(node, 'cache-prompt');
     if (ram.value !== '0') {
-      return failed({ at: ram.source, observed: `\`--cache-ram ${ram.value}\``, wanted: '`--cache-ram 0`', certain: false });
+      return failed({
+        at: ram.source,
+        observed: `\`--cache-ram ${ram.value}\``,
+        wanted: '`--cache-ram 0`',
+        certain: false,
+      });
     }
     if (!prompt.value) return passed('`--cache-ram 0 --no-cache-prompt`');
     return failed({

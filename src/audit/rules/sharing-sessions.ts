@@ -12,7 +12,8 @@ export const sessions: Rule = {
     needs: ['flags'],
     why: 'Who knows a session’s id continues another’s context; the engine knows no tenants.',
     how: '`--enable-session-radix-cache` on the command line or in `/server_info`.',
-    change: 'Start without `--enable-session-radix-cache`, and let the gateway refuse `session_id` and `session_params`.',
+    change:
+      'Start without `--enable-session-radix-cache`, and let the gateway refuse `session_id` and `session_params`.',
     references: [SGLANG_ARGUMENTS],
     aisvs: ['C5.3.1'],
     cwe: ['CWE-639'],

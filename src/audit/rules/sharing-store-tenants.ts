@@ -13,7 +13,8 @@ export const storeTenants: Rule = {
     needs: ['flags'],
     why: 'Without `--enable_multi_tenants` every client is the tenant "default", and isolation is whatever the engines’ keys hold. With it the tenant is still what the client states.',
     how: '`--enable_multi_tenants` of `mooncake_master`.',
-    change: 'Start `mooncake_master --enable_multi_tenants=true`, give each deployment a `tenant_id`, and salt every request.',
+    change:
+      'Start `mooncake_master --enable_multi_tenants=true`, give each deployment a `tenant_id`, and salt every request.',
     references: [
       'https://github.com/kvcache-ai/Mooncake/blob/main/docs/source/deployment/kv-cache-sharing-and-isolation.md',
     ],

@@ -22,7 +22,9 @@ export const contextFitted: Rule = {
     const sign = signOf(node, 'context-auto-fitted');
     const auto = flag.state === 'set' && /^(?:auto|-1)$/i.test(flag.value ?? '');
     if (!auto && sign === null) {
-      return flag.state === 'unknown' ? unknownFlag(node, 'max-model-len') : passed('the context is not fitted to the pool');
+      return flag.state === 'unknown'
+        ? unknownFlag(node, 'max-model-len')
+        : passed('the context is not fitted to the pool');
     }
     return failed({
       at: sign?.source ?? (flag.state === 'set' ? flag.source : null),

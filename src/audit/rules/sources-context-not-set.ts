@@ -3,7 +3,11 @@ import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue, unknownFlag } from './shared.js';
 
-const FLAGS: Readonly<Record<string, string>> = { sglang: 'context-length', vllm: 'max-model-len', llamacpp: 'ctx-size' };
+const FLAGS: Readonly<Record<string, string>> = {
+  sglang: 'context-length',
+  vllm: 'max-model-len',
+  llamacpp: 'ctx-size',
+};
 
 export const contextNotSet: Rule = {
   meta: {
