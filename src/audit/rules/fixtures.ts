@@ -27,7 +27,7 @@ export interface NodeSpec {
   readonly page?: number;
   readonly slots?: readonly [count: number, contextEach: number, unified: boolean | null];
   readonly trained?: number;
-  /** By name; with it, every other flag has its default unless `partFlags`. */
+  /** By name (null: the running engine resolved it to nothing); with it, every other flag has its default unless `partFlags`. */
   readonly flags?: Readonly<Record<string, string | null>>;
   readonly partFlags?: boolean;
   /** By name; with it, every other variable is unset unless `partVars`. */
@@ -99,7 +99,7 @@ export function node(spec: NodeSpec = {}): NodeFacts {
     flags: new Map(
       Object.entries(spec.flags ?? {}).map(([name, value]) => [
         name,
-        said<FlagFact>({ value, form: 'given' }, COMMAND),
+        said<FlagFact>({ value, form: value === null ? 'resolved' : 'given' }, COMMAND),
       ]),
     ),
     flagsComplete: spec.flags === undefined || spec.partFlags === true ? [] : [COMMAND],

@@ -26,7 +26,7 @@ export const batchUncapped: Rule = {
     if (node.role !== 'prefill') return notApplicable('decode sends nothing');
     const backend = flagValue(node, 'disaggregation-transfer-backend', 'mooncake');
     if (backend === null) return unknownFlag(node, 'disaggregation-transfer-backend');
-    if (!/^mooncake/.test(backend.value)) return notApplicable(`its transfer backend is ${backend.value}`);
+    if (!backend.value.startsWith('mooncake')) return notApplicable(`its transfer backend is ${backend.value}`);
     if (node.version === null) return unknownVersion(node);
     const wanted = `\`${VARIABLE}\` above 0`;
     if (before(node, '0.5.20.dev0') === true) {

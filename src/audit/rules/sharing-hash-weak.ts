@@ -8,7 +8,7 @@ export const hashWeak: Rule = {
     id: 'sharing.hash-weak',
     group: 'sharing',
     title: 'Blocks of the prefix cache are found by a hash that is not cryptographic',
-    severity: 'medium',
+    severity: 'high',
     engines: ['vllm'],
     needs: ['flags', 'version'],
     why: 'Two prompts with the same hash share blocks: one tenant’s prompt is answered over another’s KV. With `builtin` or `xxhash` such prompts can be made.',
