@@ -1,5 +1,5 @@
 import type { Fleet, NodeFacts } from '../facts.js';
-import { failed, passed, type Rule, type RuleOutcome } from '../rule.js';
+import { failed, notApplicable, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { apiReach, hostOf, isShut, keySet, unknownFlag, VLLM_SECURITY } from './shared.js';
 
 const ALL = /^(?:0\.0\.0\.0|::|\[::\]|\*)$/;
@@ -13,7 +13,7 @@ export const boundToAll: Rule = {
     engines: ['sglang', 'vllm', 'llamacpp', 'sglang-router', 'sglang-mini-lb', 'vllm-router'],
     needs: ['flags', 'manifest'],
     why: 'The engine’s border is then that of the network. On SGLang’s prefill the bootstrap service is bound with it.',
-    how: '`--host 0.0.0.0` or `::` (the default of vLLM and of routers), without a NetworkPolicy that selects it.',
+    how: '`--host 0.0.0.0` or `::` (the default of vLLM and of routers), and no manifest that says who reaches it.',
     change: 'Bind `--host 127.0.0.1` or one inner address; in a cluster add a NetworkPolicy that lets only peers in.',
     references: [VLLM_SECURITY],
     cwe: ['CWE-1327'],
@@ -24,6 +24,8 @@ export const boundToAll: Rule = {
     if (!ALL.test(host.value)) return passed(`it listens on ${host.value}`);
     const { reach, why } = apiReach(node);
     if (isShut(reach)) return passed(why);
+    // A pod has to bind its own address. Who reaches it is then known, and other rules judge that.
+    if (reach !== 'unknown') return notApplicable(`its manifests say who reaches it: ${why}`);
     const keyed = keySet(node, 'api-key')?.value === true;
     return failed({
       severity: keyed ? 'low' : 'medium',

@@ -13,7 +13,7 @@ export const routerOpen: Rule = {
     why: 'Without `--api-key` its administration is open too. A worker that was added by a stranger got one of the next four prompts in full.',
     how: 'No `--api-key`, or `/workers` answered without a key.',
     change: 'Start the router with `--api-key KEY` and `--host 127.0.0.1`, and let only a gateway reach it.',
-    references: ['https://docs.sglang.ai/advanced_features/router.html'],
+    references: ['https://docs.sglang.io/docs/advanced_features/sgl_model_gateway'],
     aisvs: ['C5.3.1'],
     cwe: ['CWE-306'],
   },

@@ -1,4 +1,4 @@
-import { best, counterparts, variableOf } from '../ask.js';
+import { before, best, counterparts, variableOf } from '../ask.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, type Observed, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue, unlessPaired } from './shared.js';
@@ -33,18 +33,23 @@ export const decodeNotTold: Rule = {
     const limits = decodes.map((decode) => ({ decode, tokens: best(decode.acceptLimit)?.value ?? null }));
     const [first, ...more] = limits
       .filter(({ tokens }) => tokens !== null && tokens > limit.value)
-      .map(({ decode, tokens }) => finding(decode, limit.value, tokens!));
+      .map(({ decode, tokens }) => finding(node, decode, limit.value, tokens!));
     if (first !== undefined) return failed({ ...first, at: limit.source }, ...more);
     if (limits.some(({ tokens }) => tokens === null)) return notChecked('a decode node’s limit is not known');
     return passed(`no decode node accepts more than ${limit.value} tokens`);
   },
 };
 
-function finding(decode: NodeFacts, prefill: number, tokens: number): Observed {
+function finding(node: NodeFacts, decode: NodeFacts, prefill: number, tokens: number): Observed {
   const waiting = variableOf(decode, WAITING_VARIABLE);
   const seconds = waiting.state === 'set' && waiting.value !== null ? waiting.value : String(WAITING_SECONDS_DEFAULT);
+  // Up to 0.5.19 the refusal itself is handed off; `rejection.handed-off` speaks of that.
+  const fate =
+    before(node, '0.5.20.dev0') === true
+      ? `are answered by decode (${decode.name}) from stale pages`
+      : `hold decode’s pages (${decode.name}) until a timeout`;
   return {
-    title: `Prompts of ${prefill + 1} to ${tokens} tokens hold decode’s pages (${decode.name}) until a timeout`,
+    title: `Prompts of ${prefill + 1} to ${tokens} tokens, which prefill refuses, ${fate}`,
     at: best(decode.acceptLimit)?.source ?? null,
     observed: `prefill accepts ${prefill}, ${decode.name} accepts ${tokens}, waiting timeout ${seconds} s`,
     wanted: 'a decode limit no larger than prefill’s',

@@ -12,10 +12,10 @@ export const vllmIssue = (number: number): string => `https://github.com/vllm-pr
 export const llamaIssue = (number: number): string => `https://github.com/ggml-org/llama.cpp/issues/${number}`;
 export const lmcacheIssue = (number: number): string => `https://github.com/LMCache/LMCache/issues/${number}`;
 export const cve = (id: string): string => `https://www.cve.org/CVERecord?id=${id}`;
-export const VLLM_SECURITY = 'https://docs.vllm.ai/en/latest/usage/security.html';
-export const VLLM_NIXL = 'https://docs.vllm.ai/en/latest/features/nixl_connector_usage.html';
+export const VLLM_SECURITY = 'https://docs.vllm.ai/en/stable/usage/security/';
+export const VLLM_NIXL = 'https://docs.vllm.ai/en/stable/features/nixl_connector_usage/';
 export const LLAMA_README = 'https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md';
-export const SGLANG_ARGUMENTS = 'https://docs.sglang.ai/advanced_features/server_arguments.html';
+export const SGLANG_ARGUMENTS = 'https://docs.sglang.io/docs/advanced_features/server_arguments';
 
 /** What a rule still has to give: the rest is in its meta. */
 export type Seen = Partial<Observed>;

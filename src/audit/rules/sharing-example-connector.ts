@@ -16,7 +16,7 @@ export const exampleConnector: Rule = {
     how: '`ExampleConnector` or `SharedStorageConnector` in `--kv-transfer-config`, alone or inside a `MultiConnector`.',
     change:
       'Use a connector whose keys hold the salt (`MooncakeStoreConnector`, `LMCacheMPConnector`) in `--kv-transfer-config`, and delete the files.',
-    references: ['https://docs.vllm.ai/en/latest/api/vllm/config/kv_transfer/'],
+    references: ['https://docs.vllm.ai/en/stable/api/vllm/config/kv_transfer/'],
     aisvs: ['C5.5.5'],
     cwe: ['CWE-488', 'CWE-312'],
   },

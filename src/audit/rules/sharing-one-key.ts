@@ -13,7 +13,7 @@ export const oneKey: Rule = {
     why: 'Whoever holds it as a client can flush caches and add workers, which are then sent other tenants’ prompts; and no tenant can be told from another behind it.',
     how: '`--api-key` of the router, which knows one.',
     change: 'Keep the router’s `--api-key` to a gateway in front of it that has a key for each tenant.',
-    references: ['https://docs.sglang.ai/advanced_features/router.html'],
+    references: ['https://docs.sglang.io/docs/advanced_features/sgl_model_gateway'],
     aisvs: ['C5.3.1'],
     cwe: ['CWE-269'],
   },

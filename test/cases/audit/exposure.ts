@@ -5,6 +5,7 @@ const KEY = { 'api-key': '(set)' } as const;
 const NIXL = { connector: 'NixlConnector' } as const;
 const LOCAL = '127.0.0.1:30000';
 const SIDE = 'VLLM_NIXL_SIDE_CHANNEL_HOST';
+const SIDE_PORT = 'VLLM_NIXL_SIDE_CHANNEL_PORT';
 const router = { engine: 'sglang-router', role: 'router' } as const;
 
 export const EXPOSURE_CASES: CaseTable = {
@@ -19,6 +20,10 @@ export const EXPOSURE_CASES: CaseTable = {
       ['passed', { role: D, exposure: workload({ services: [{ type: 'published', loopback: true }] }) }],
       ['not-checked', { role: D, listens: '0.0.0.0:30000' }],
       ['not-applicable', { exposure: OUTSIDE }],
+      ['critical', { engine: 'vllm', role: 'unknown', transfer: NIXL, exposure: OUTSIDE }],
+      ['not-checked', { engine: 'vllm', role: 'single', transfer: NIXL, exposure: OUTSIDE }],
+      ['not-applicable', { engine: 'vllm', role: 'router', transfer: NIXL, exposure: OUTSIDE }],
+      ['not-applicable', { engine: 'vllm', exposure: OUTSIDE }],
     ],
   },
   'exposure.keys-in-clear': {
@@ -102,6 +107,7 @@ export const EXPOSURE_CASES: CaseTable = {
     benign: ['passed', { listens: '0.0.0.0:30000', exposure: POLICY }],
     more: [
       ['low', { flags: { host: '::', ...KEY } }],
+      ['not-applicable', { flags: { host: '0.0.0.0' }, exposure: OUTSIDE }],
       ['medium', { engine: 'vllm', flags: {} }],
       ['not-checked', {}],
     ],
@@ -127,7 +133,22 @@ export const EXPOSURE_CASES: CaseTable = {
     bad: ['high', { engine: 'vllm', transfer: NIXL, vars: { [SIDE]: '0.0.0.0' }, exposure: OUTSIDE }],
     good: ['passed', { engine: 'vllm', transfer: NIXL, vars: { [SIDE]: '0.0.0.0' }, exposure: POLICY }],
     benign: ['passed', { engine: 'vllm', transfer: NIXL, vars: {}, exposure: OUTSIDE }],
-    more: [['not-checked', { engine: 'vllm', transfer: NIXL, vars: { [SIDE]: null } }]],
+    more: [
+      ['not-checked', { engine: 'vllm', transfer: NIXL, vars: { [SIDE]: null } }],
+      [
+        'not-checked',
+        { engine: 'vllm', transfer: NIXL, vars: { [SIDE]: '0.0.0.0', [SIDE_PORT]: null }, exposure: OUTSIDE },
+      ],
+      [
+        'medium',
+        {
+          engine: 'vllm',
+          transfer: NIXL,
+          vars: { [SIDE]: '10.0.0.3', [SIDE_PORT]: '5700' },
+          exposure: workload({ services: [{ type: 'load-balancer', ports: [5600] }] }),
+        },
+      ],
+    ],
   },
   'exposure.transfer-port': {
     bad: ['high', { engine: 'vllm', transfer: { connector: 'P2pNcclConnector', ip: '0.0.0.0' }, exposure: OUTSIDE }],
@@ -150,6 +171,13 @@ export const EXPOSURE_CASES: CaseTable = {
     benign: ['passed', { engine: 'lmcache', flags: { host: 'localhost' }, exposure: OUTSIDE }],
     more: [
       ['high', { engine: 'mooncake', exposure: CLUSTER }],
+      [
+        'critical',
+        {
+          engine: 'lmcache',
+          exposure: workload({ services: [{}, { type: 'node-port', ports: [9000] }], ports: [{ number: 9000 }] }),
+        },
+      ],
       ['not-checked', { engine: 'mooncake' }],
     ],
   },
