@@ -1,48 +1,7 @@
 /** Who can reach a node's ports, as far as manifests say. */
-import type { NodeFacts, Source, Sourced } from './facts.js';
+import type { Exposure, NodeFacts, ServiceFact, Source } from './facts.js';
 
-export interface PortFact {
-  readonly number: number;
-  readonly name: string | null;
-  /** True: opened on the machine itself. */
-  readonly hostPort: boolean;
-  readonly source: Source;
-}
-
-/** A Service (or a Compose `ports:` entry) that leads to the node. */
-export interface ServiceFact {
-  readonly name: string;
-  readonly type: 'cluster' | 'node-port' | 'load-balancer' | 'published';
-  /** Ports of the node that it leads to; null: every one (a headless Service without ports). */
-  readonly ports: readonly number[] | null;
-  /** Published on the loopback address only. */
-  readonly loopback: boolean;
-  /** An Ingress, HTTPRoute or similar leads to this Service from outside. */
-  readonly outside: boolean;
-  readonly source: Source;
-}
-
-/** A NetworkPolicy that selects the node and governs what comes in. */
-export interface PolicyFact {
-  readonly name: string;
-  /** Each rule: ports (null: all) and whether it lets in everybody, or only those it names; none: nothing comes in. */
-  readonly rules: readonly { readonly ports: readonly number[] | null; readonly fromAnyone: boolean }[];
-  readonly source: Source;
-}
-
-export interface Exposure {
-  /** `Deployment/prefill`. */
-  readonly workload: string;
-  readonly namespace: string | null;
-  readonly replicas: number | null;
-  readonly image: Sourced<string> | null;
-  readonly ports: readonly PortFact[];
-  readonly hostNetwork: Sourced<boolean> | null;
-  readonly services: readonly ServiceFact[];
-  readonly policies: readonly PolicyFact[];
-  /** Where the workload itself stands. */
-  readonly source: Source;
-}
+export type { Exposure, PolicyFact, PortFact, ServiceFact } from './facts.js';
 
 /**
  * `outside`: from beyond the cluster or machine · `cluster`: from any pod · `restricted`: from those that a policy names ·

@@ -35,7 +35,10 @@ export function asTokens(value: unknown): number | null {
 /** The same of a text: `172,032` and `2048.0` are numbers too. */
 export function tokensOf(text: string | null | undefined): number | null {
   if (text === null || text === undefined) return null;
-  const plain = text.trim().replaceAll(/[,_]/g, '');
+  const trimmed = text.trim();
+  // Commas part thousands or they part numbers: `1,2` is no twelve.
+  if (trimmed.includes(',') && !/^\d{1,3}(?:,\d{3}){1,4}$/.test(trimmed)) return null;
+  const plain = trimmed.replaceAll(',', '');
   return /^\d{1,13}(?:\.0{1,6})?$/.test(plain) ? asTokens(Number(plain)) : null;
 }
 

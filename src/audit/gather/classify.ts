@@ -124,7 +124,8 @@ function readVariables(text: string): Reading | null {
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const match = /^(?:export\s+)?([A-Za-z_]\w{0,200})=(.*)$/s.exec(trimmed);
-    if (match === null || / --?[a-z]/.test(match[2]!.slice(0, 2000))) other++;
+    // A log line such as `max_total_num_tokens=…` is written alike, but not in capitals.
+    if (match === null || /[a-z]/.test(match[1]!) || / --?[a-z]/.test(match[2]!.slice(0, 2000))) other++;
     else if (facts.length < VARIABLES_MAX) facts.push(variable(match[1]!, match[2]!, nul ? undefined : index + 1));
   }
   if (facts.length < 2 || other > facts.length / 4) return null;

@@ -1,6 +1,5 @@
 /** Kubernetes' objects: workloads of any kind that hold containers, and what leads to them. */
-import type { Exposure, PolicyFact, PortFact, ServiceFact } from '../exposure.js';
-import type { Source } from '../facts.js';
+import type { Exposure, PolicyFact, PortFact, ServiceFact, Source } from '../facts.js';
 import { type Container, readContainer, type Variable, wordsOf } from './container.js';
 import type { Piece } from './piece.js';
 import { dig, entriesAt, itemsAt, textAt, textsAt, type Tree } from './tree.js';
@@ -25,7 +24,7 @@ export function isKubernetes(tree: Tree): boolean {
 
 /** `kubectl get -o yaml` wraps objects in a list. */
 export function unwrapped(tree: Tree): readonly Tree[] {
-  return /List$/.test(textAt(tree, 'kind') ?? '') ? itemsAt(tree, 'items') : [tree];
+  return textAt(tree, 'kind')?.endsWith('List') === true ? itemsAt(tree, 'items') : [tree];
 }
 
 interface Workload {
@@ -60,13 +59,10 @@ function workloadsOf({ tree, file }: KubeObject): Workload[] {
     }
     if (at.kind !== 'map') return;
     if (at.entries.has('containers') || at.entries.has('mainContainer')) {
-      const role =
-        path.find((step) => /leader|worker|prefill|decode|frontend|router/i.test(step) && !/Template$/.test(step)) ??
-        '';
       const own = pathName(path);
       found.push({
         name: own === '' ? name : `${name}-${own}`,
-        kind: /worker/i.test(role) && /worker/i.test(path.join()) ? `${kind}/worker` : kind,
+        kind,
         namespace: textAt(tree, 'metadata', 'namespace'),
         replicas: numberAt(tree, 'spec', 'replicas'),
         labels: textsAt(parent, 'metadata', 'labels'),
@@ -337,7 +333,7 @@ function ruleOf(rule: Tree, byName: ReadonlyMap<string, number>): PolicyFact['ru
 
 function isAnyone(peer: Tree): boolean {
   const cidr = textAt(peer, 'ipBlock', 'cidr');
-  if (cidr !== null) return /\/0$/.test(cidr);
+  if (cidr !== null) return cidr.endsWith('/0');
   const everyNamespace = isEmpty(dig(peer, 'namespaceSelector'));
   const pods = dig(peer, 'podSelector');
   return everyNamespace && (pods === undefined || isEmpty(pods));

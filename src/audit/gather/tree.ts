@@ -20,8 +20,45 @@ export type Parsed = { readonly documents: readonly Tree[] } | { readonly why: s
 
 export function parseYaml(text: string): Parsed {
   if (text.length > YAML_CHARACTERS_MAX) return { why: `YAML of more than ${YAML_CHARACTERS_MAX} characters` };
+  const documents: Tree[] = [];
+  for (const { part, linesBefore } of documentsOf(text)) {
+    const parsed = parsePart(part, linesBefore);
+    if ('why' in parsed) return parsed;
+    documents.push(...parsed.documents);
+  }
+  return { documents };
+}
+
+interface Part {
+  readonly part: string;
+  readonly linesBefore: number;
+}
+
+/** Definitions of kinds are as long as the rest together, and start nothing. */
+const PASSED_OVER = /^kind:[ \t]{0,10}["']?CustomResourceDefinition\b/m;
+
+/** The documents of a text, each with its marker: nothing in one refers to another. */
+function documentsOf(text: string): Part[] {
+  const parts: Part[] = [];
+  let start = 0;
+  let linesBefore = 0;
+  while (start < text.length) {
+    const next = text.indexOf('\n---', start);
+    const end = next < 0 ? text.length : next + 1;
+    const part = text.slice(start, end);
+    if (!PASSED_OVER.test(part)) parts.push({ part, linesBefore });
+    for (let at = part.indexOf('\n'); at >= 0; at = part.indexOf('\n', at + 1)) linesBefore++;
+    start = end;
+  }
+  return parts;
+}
+
+function parsePart(text: string, linesBefore: number): Parsed {
   if (tooNested(text)) return { why: `YAML nested more than ${BRACKETS_MAX} brackets deep` };
   const lines = new LineCounter();
+  // A text can hold an error on every line, and each would take a picture of the stack.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   try {
     const documents = parseAllDocuments(text, {
       lineCounter: lines,
@@ -32,9 +69,11 @@ export function parseYaml(text: string): Parsed {
     });
     if (!Array.isArray(documents)) return { documents: [] };
     if (documents.some(({ errors }) => errors.length > 0)) return { why: 'not well-formed YAML' };
-    return { documents: documents.map((document) => new Planter(document, lines).plant()) };
+    return { documents: documents.map((document) => new Planter(document, lines, linesBefore).plant()) };
   } catch (error) {
     return { why: error instanceof RangeError ? 'YAML nested too deeply' : 'not well-formed YAML' };
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
@@ -53,12 +92,15 @@ function tooNested(text: string): boolean {
 class Planter {
   readonly #lines: LineCounter;
   readonly #document: Document;
-  readonly #planted: Map<Node, Tree> = new Map();
+  readonly #linesBefore: number;
+  /** By anchor; a name that comes again means the later place from there on. */
+  readonly #planted: Map<string, Tree> = new Map();
   #nodes = 0;
 
-  constructor(document: Document, lines: LineCounter) {
+  constructor(document: Document, lines: LineCounter, linesBefore: number) {
     this.#document = document;
     this.#lines = lines;
+    this.#linesBefore = linesBefore;
   }
 
   plant(): Tree {
@@ -69,10 +111,8 @@ class Planter {
     const line = this.#lineOf(node);
     const nothing: Tree = { kind: 'scalar', text: null, line };
     if (depth > YAML_DEPTH_MAX || ++this.#nodes > YAML_NODES_MAX) return nothing;
-    if (isAlias(node)) {
-      const target = node.resolve(this.#document);
-      return target === undefined ? nothing : (this.#planted.get(target) ?? nothing);
-    }
+    // The parser's own way to an anchor walks the whole document each time.
+    if (isAlias(node)) return this.#planted.get(node.source) ?? nothing;
     if (isScalar(node)) return this.#keep(node, { kind: 'scalar', text: scalarText(node.value, node.source), line });
     if (isSeq(node)) {
       return this.#keep(node, { kind: 'list', items: node.items.map((item) => this.#tree(item, depth + 1)), line });
@@ -94,13 +134,13 @@ class Planter {
   }
 
   #keep(node: Node, tree: Tree): Tree {
-    if ('anchor' in node && node.anchor !== undefined) this.#planted.set(node, tree);
+    if ('anchor' in node && node.anchor !== undefined) this.#planted.set(node.anchor, tree);
     return tree;
   }
 
   #lineOf(node: unknown): number {
     const range = (node as { range?: readonly number[] } | null)?.range;
-    return range === undefined || range === null ? 0 : this.#lines.linePos(range[0] ?? 0).line;
+    return range === undefined || range === null ? 0 : this.#linesBefore + this.#lines.linePos(range[0] ?? 0).line;
   }
 }
 

@@ -112,7 +112,9 @@ export function parseFlags(engine: EngineName, words: readonly Word[]): GivenFla
     const values: Word[] = [];
     while (match[2] === undefined && words[at + 1] !== undefined && takesMore(name, words[at + 1]!)) {
       at++;
-      values.push(words[at]!);
+      // One that is computed behind a value may be flags of its own.
+      if (values.length > 0 && words[at]!.computed) complete = false;
+      else values.push(words[at]!);
       if (engine !== 'sglang' && engine !== 'vllm') break;
     }
     const computed = match[2] === undefined ? values.some((value) => value.computed) : word.computed;

@@ -16,12 +16,16 @@ export const COMMAND_CHARACTERS_MAX = 1_000_000;
 /** Ends one command and begins the next. */
 const ENDS: ReadonlySet<string> = new Set([';', '&', '|', '\n', '(', ')']);
 
+const REDIRECTION = /^\d?(?:>>?|<)/;
+const BARE_REDIRECTION = /^\d?(?:>>?|<)$/;
+
 /** The commands of a shell text, each as its words. A line that ends with a backslash goes on; a `#` at a word's start ends it. */
 export function parseCommands(source: string, firstLine = 1): Word[][] {
   const text = source.slice(0, COMMAND_CHARACTERS_MAX);
   const commands: Word[][] = [];
   let words: Word[] = [];
   let count = 0;
+  let toFile = false;
   let line = firstLine;
   let at = 0;
   const flush = (): void => {
@@ -43,7 +47,10 @@ export function parseCommands(source: string, firstLine = 1): Word[][] {
       at = end < 0 ? text.length : end;
     } else {
       const word = readWord(text, at, line);
-      words.push(word.word);
+      // `> file`, `2>&1`: where output goes is no argument, nor is the file behind it.
+      if (REDIRECTION.test(word.word.text)) toFile = BARE_REDIRECTION.test(word.word.text) && text[word.end] !== '&';
+      else if (toFile) toFile = false;
+      else words.push(word.word);
       line += word.breaks;
       at = word.end;
       count++;

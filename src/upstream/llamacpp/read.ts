@@ -109,7 +109,7 @@ export function readLog(text: string): Reading | null {
 
 function figureFacts(line: string, number: number): Fact[] {
   if (line.includes('n_ctx_slot')) {
-    const match = /\bn_slots = (\d{1,6}), n_ctx_slot = (\d{1,12})(?:, kv_unified = '(true|false)')?/.exec(line);
+    const match = /\bn_slots = (\d{1,6}), n_ctx_slot = (\d{1,12})\b(?:, kv_unified = '(true|false)')?/.exec(line);
     const count = tokensOf(match?.[1]);
     const contextEach = tokensOf(match?.[2]);
     if (count === null || contextEach === null) return [];

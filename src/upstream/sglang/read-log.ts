@@ -131,7 +131,7 @@ function figureFacts(line: string, number: number): Fact[] {
     const tokens = tokensOf(/allocated\. dtype: [^#]{0,80}#tokens: (\d{1,13})\b/.exec(line)?.[1]);
     if (tokens !== null) facts.push({ kind: 'pool', tokens, rank: rankOf(line), estimate: true, line: number });
   } else if (line.includes('KV pool holds ')) {
-    const match = /KV pool holds (\d{1,13}) tokens, fewer than --context-length (\d{1,13})/.exec(line);
+    const match = /KV pool holds (\d{1,13}) tokens, fewer than --context-length (\d{1,13})\b/.exec(line);
     const pool = tokensOf(match?.[1]);
     const context = tokensOf(match?.[2]);
     if (pool !== null) facts.push({ kind: 'pool', tokens: pool, rank: rankOf(line), estimate: false, line: number });
