@@ -21,9 +21,10 @@ test('every rule has its row and its section with severity and title, and every 
     RULES.map(({ meta }) => [meta.id, meta.severity, meta.title]),
   );
   const sections = [...text.matchAll(/^### (\S+)\n\n\*\*(.+)\*\* \((\w+); /gm)];
+  assert.equal(sections.length, RULES.length);
   assert.deepEqual(
-    sections.map(([, id, title, severity]) => [id, severity, title]).sort(),
-    RULES.map(({ meta }) => [meta.id, meta.severity, meta.title]).sort(),
+    new Map(sections.map(([, id, title, severity]) => [id, `${severity} ${title}`])),
+    new Map(RULES.map(({ meta }) => [meta.id, `${meta.severity} ${meta.title}`])),
   );
 });
 
