@@ -6,6 +6,7 @@ import { escapeControl } from '../base/text.js';
 import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
 import { addAudit, addExplain } from './audit-verb.js';
+import { addVerify } from './verify-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 
@@ -117,6 +118,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
   };
   addAudit(program, io, version, finish);
   addExplain(program, io, finish);
+  addVerify(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

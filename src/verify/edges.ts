@@ -3,7 +3,7 @@
  * one? That is so exactly if every strongly connected component that nothing leaves holds a settled state, so a circle in which
  * requests could run for ever counts as stuck only if nothing leads out of it, and it does count then.
  */
-import { BitSet } from './store.js';
+import type { BitSet } from './store.js';
 
 /** Bytes of one piece. */
 const PIECE_BYTES = 1 << 23;

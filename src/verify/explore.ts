@@ -84,7 +84,10 @@ class Explorer {
   constructor(model: Model, options: ExploreOptions) {
     this.#model = model;
     this.#options = options;
-    assert(model.width % 4 === 0 && model.cells.byteLength === model.width, 'a record is whole words, in its own buffer');
+    assert(
+      model.width % 4 === 0 && model.cells.byteLength === model.width,
+      'a record is whole words, in its own buffer',
+    );
     this.#words = new Int32Array(model.cells.buffer, model.cells.byteOffset, model.width / 4);
     this.#image = new Int32Array(model.width / 4);
     this.#taken = new Float64Array(model.kinds.length);
@@ -147,7 +150,8 @@ class Explorer {
       }
       this.#edges?.add(targets, edges);
       if (this.#table.count >= (this.#options.statesMax ?? Number.POSITIVE_INFINITY)) {
-        if (id + 1 < this.#table.count) this.#reasons.push(`the bound of ${this.#options.statesMax} states was reached`);
+        if (id + 1 < this.#table.count)
+          this.#reasons.push(`the bound of ${this.#options.statesMax} states was reached`);
         else continue;
         return;
       }
@@ -276,7 +280,11 @@ class Explorer {
 }
 
 /** The invariant that breaks at the end of a path, told again from the first state. */
-export function replayPath(model: Model, path: readonly number[], at: (step: number, action: number) => void): Broken | null {
+export function replayPath(
+  model: Model,
+  path: readonly number[],
+  at: (step: number, action: number) => void,
+): Broken | null {
   model.init();
   for (const [step, action] of path.entries()) {
     at(step, action);

@@ -2,7 +2,20 @@
 import { DecodePhase } from '../../handoff/decode.js';
 import { GatewayPhase } from '../../handoff/gateway.js';
 import { brokenInvariant } from '../../handoff/invariants.js';
-import { DH, DS, FREE_COUNT, GS, listAt, PageState, PG, PH, PS, pageAt, slotAt, type View } from '../../handoff/layout.js';
+import {
+  DH,
+  DS,
+  FREE_COUNT,
+  GS,
+  listAt,
+  PageState,
+  PG,
+  PH,
+  PS,
+  pageAt,
+  slotAt,
+  type View,
+} from '../../handoff/layout.js';
 import { Result } from '../../handoff/messages.js';
 import { PrefillPhase, SOURCE } from '../../handoff/prefill.js';
 import type { Broken, Model, Sometimes } from '../model.js';
@@ -183,11 +196,23 @@ export class HandoffProperties {
       cells[at + DS.phase] === DecodePhase.waiting && cells[this.#d.at + FREE_COUNT] < cells[at + DS.pages];
     const isTight = scope.requests.reduce((sum, { pages }) => sum + pages, 0) > scope.decodePages && scope.slots > 1;
     add(isTight, 'a request waits for a full pool', this.#anySlot(this.#d, wants));
-    add(scope.retries > 0, 'a second attempt streams', this.#anySlot(this.#g, (at) => this.#isSecond(at)));
-    add(scope.requests.some(({ pages }) => pages > scope.limit), 'a request is refused', phase(this.#g, GS.result, Result.refused));
+    add(
+      scope.retries > 0,
+      'a second attempt streams',
+      this.#anySlot(this.#g, (at) => this.#isSecond(at)),
+    );
+    add(
+      scope.requests.some(({ pages }) => pages > scope.limit),
+      'a request is refused',
+      phase(this.#g, GS.result, Result.refused),
+    );
     add(scope.slots > 1, 'two requests are in transfer at once', () => this.#inTransfer() > 1);
     add(scope.prefillCrashes > 0, 'a write of a dead prefill is still on the wire', () => this.#hasDeadWrite());
-    add(scope.prefixes, 'a request reads a shared prefix', this.#anySlot(this.#d, (at) => this.#readsPrefix(at)));
+    add(
+      scope.prefixes,
+      'a request reads a shared prefix',
+      this.#anySlot(this.#d, (at) => this.#readsPrefix(at)),
+    );
     return list;
   }
 
