@@ -2,15 +2,22 @@
 import { E, EVENT_FIXED_WIDTH, eventInWords } from '../../handoff/messages.js';
 import { ACTION_INDEX_MAX } from '../model.js';
 import { A, ACTION_NAMES } from './handoff-actions.js';
-import type { HandoffModel } from './handoff.js';
-import { ownerAttempt, ownerPlace, ownerSlot, PAGES_PER_SLOT, unpack, writePage } from './handoff-record.js';
+import {
+  ownerAttempt,
+  ownerPlace,
+  ownerSlot,
+  PAGES_PER_SLOT,
+  unpack,
+  type WorldRecord,
+  writePage,
+} from './handoff-record.js';
 
 const ACTOR_NAMES = ['gateway', 'prefill', 'decode'] as const;
 
-export function handoffActionInWords(model: HandoffModel, action: number): string {
+export function handoffActionInWords(record: WorldRecord, action: number): string {
   const kind = (action / ACTION_INDEX_MAX) | 0;
   const index = action % ACTION_INDEX_MAX;
-  const { words, messages, writes } = model.record;
+  const { words, messages, writes } = record;
   const name = ACTION_NAMES[kind];
   if (kind === A.deliver || kind === A.repeat || kind === A.lose) {
     const event = new Int32Array(EVENT_FIXED_WIDTH + 2 * PAGES_PER_SLOT);

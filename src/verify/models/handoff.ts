@@ -621,7 +621,7 @@ export class HandoffModel implements Model {
   }
 
   inWords(action: number): string {
-    return handoffActionInWords(this, action);
+    return handoffActionInWords(this.record, action);
   }
 
   actionName(action: number): string {
