@@ -143,7 +143,7 @@ test('tables and lines of JSON hold no control character, and a text makes no li
       const table = renderReport(report, 'table', { width });
       assert.doesNotMatch(table.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/u);
       for (const line of table.split('\n'))
-        assert.ok([...line.replace(/\p{M}/gu, '')].length <= width, `more than ${width} columns: ${line}`);
+        assert.ok(Array.from(line.replace(/\p{M}/gu, '')).length <= width, `more than ${width} columns: ${line}`);
       const kinds = renderReport(report, 'jsonl').trimEnd().split('\n');
       assert.equal(kinds.length + 1, lines);
       for (const line of kinds) assert.match((JSON.parse(line) as { kind: string }).kind, /^[a-z]+$/);
