@@ -55,3 +55,12 @@ export interface AuditFlags {
   readonly require?: readonly string[];
   readonly output?: readonly string[];
 }
+
+export interface VerifyFlags {
+  readonly scope?: string;
+  readonly fault?: string;
+  readonly allFaults?: boolean;
+  readonly guards?: string;
+  readonly memory?: string;
+  readonly output?: string;
+}

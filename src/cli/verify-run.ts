@@ -16,8 +16,8 @@ import {
   verifyFault,
   verifyScope,
 } from '../verify/verify.js';
+import type { VerifyFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
-import type { VerifyFlags } from './verify-verb.js';
 
 const MEMORY_BYTES_MIN = 64 * 2 ** 20;
 const MEMORY_BYTES_MAX = 64 * 2 ** 30;

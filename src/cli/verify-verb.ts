@@ -1,15 +1,7 @@
 /** `cofferdam verify`: its flags. */
 import type { Command } from 'commander';
+import type { VerifyFlags } from './flags.js';
 import type { CliIo } from './io.js';
-
-export interface VerifyFlags {
-  readonly scope?: string;
-  readonly fault?: string;
-  readonly allFaults?: boolean;
-  readonly guards?: string;
-  readonly memory?: string;
-  readonly output?: string;
-}
 
 export function addVerify(program: Command, io: CliIo, finish: (code: number) => void): void {
   program
