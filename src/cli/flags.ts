@@ -40,3 +40,10 @@ export interface ReplayFlags {
   readonly seed?: string;
   readonly output?: string;
 }
+
+export interface LabFlags {
+  readonly format?: string;
+  readonly context?: string;
+  readonly force?: boolean;
+  readonly output?: string;
+}

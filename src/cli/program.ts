@@ -5,7 +5,7 @@ import { CodedError } from '../base/errors.js';
 import { escapeControl } from '../base/text.js';
 import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
-import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
+import type { EngineFlags, LabFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
@@ -107,6 +107,17 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
   addOutput(addGuards(replay));
+
+  const lab = program
+    .command('lab <DIR>')
+    .description('writes the lab model as a checkpoint for vLLM and SGLang, or as a GGUF file for llama.cpp')
+    .option('--format <FORMAT>', 'hf (a Hugging Face folder) or gguf (one file; DIR may end in .gguf)')
+    .option('--context <TOKENS>', `context that the checkpoint declares (${defaults.DEFAULT_LAB_CONTEXT_TOKENS})`)
+    .option('--force', 'replace files that are there')
+    .action(async (dir: string, flags: LabFlags) => {
+      code = (await import('./lab.js')).lab(dir, flags, io);
+    });
+  addOutput(lab);
 
   try {
     await program.parseAsync([...args], { from: 'user' });
