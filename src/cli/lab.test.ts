@@ -272,9 +272,9 @@ test(`a folder of any name is written whole, or refused in one line and left as 
 });
 
 test(`a path in a line to be pasted is one word for a shell, whatever it holds (seed ${SEED})`, () => {
-  const names = fc
-    .sample(anyName.filter(inOneFolder), { seed: SEED, numRuns: 200 })
-    .map((name) => Buffer.from(name).toString());
+  const sampled = fc.sample(anyName.filter(inOneFolder), { seed: SEED, numRuns: 200 });
+  const ascii = Array.from({ length: 127 }, (_, code) => `a${String.fromCharCode(code + 1)}`);
+  const names = [...sampled, ...ascii].map((name) => Buffer.from(name).toString());
   const script = `printf '%s\\0' ${names.map(quoted).join(' ')}`;
   const { stdout } = spawnSync('sh', ['-c', script], { encoding: 'utf8' });
   assert.deepEqual(stdout.split('\0').slice(0, -1), names);
