@@ -157,7 +157,7 @@ test('the values say what the llama architecture and its tokenizer want', () => 
   assert.deepEqual([tokens.length, tokens[0], tokens[32], tokens[65], tokens[258]], [259, 'Ā', 'Ġ', 'A', '<pad>']);
   assert.equal(new Set(tokens).size, 259);
   const kinds = values.get('tokenizer.ggml.token_type') as number[];
-  assert.deepEqual(kinds, [...new Array<number>(256).fill(1), 3, 3, 3]);
+  assert.deepEqual(kinds, [...Array.from({ length: 256 }, () => 1), 3, 3, 3]);
   const rest = Object.fromEntries([...values].filter(([, value]) => !Array.isArray(value) || value.length === 0));
   assert.deepEqual(rest, {
     'general.architecture': 'llama',
