@@ -64,3 +64,10 @@ export interface VerifyFlags {
   readonly memory?: string;
   readonly output?: string;
 }
+
+export interface LabFlags {
+  readonly format?: string;
+  readonly context?: string;
+  readonly force?: boolean;
+  readonly output?: string;
+}
