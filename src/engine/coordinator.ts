@@ -112,6 +112,7 @@ export class Coordinator implements EnginePort {
       prefillTokens: 0,
       promptTokens: 0,
       completionTokens: 0,
+      cachedTokens: 0,
       finishReason: null,
       acknowledged: 0,
       guard: null,
@@ -217,6 +218,9 @@ export class Coordinator implements EnginePort {
     if (payload?.kind === 'output-end' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
       one.finishReason = payload.finishReason;
     }
+    if (payload?.kind === 'cached' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
+      one.cachedTokens = payload.tokens;
+    }
     this.machine.step(event);
   }
 
@@ -292,13 +296,13 @@ export class Coordinator implements EnginePort {
 
   #promptFor(body: Int32Array, one: Request | undefined): Payload | null {
     if (body[E.kind] !== EventKind.start || one === undefined) return null;
-    return { kind: 'prompt', prompt: one.request.prompt, sampling: samplingOf(one) };
+    return { kind: 'prompt', prompt: one.request.prompt, salt: one.request.salt, sampling: samplingOf(one) };
   }
 
   #outputFor(body: Int32Array, one: Request | undefined): Payload | null {
     if (body[E.kind] !== EventKind.start || one === undefined) return null;
-    const { prompt, handle } = one.request;
-    return { kind: 'output', sampling: samplingOf(one), lastToken: prompt[prompt.length - 1] ?? 0, handle };
+    const { prompt, salt, handle } = one.request;
+    return { kind: 'output', prompt, salt, sampling: samplingOf(one), handle };
   }
 
   #decodeIncarnation(): number {
@@ -311,6 +315,7 @@ export class Coordinator implements EnginePort {
       promptTokens: one.promptTokens,
       prefillTokens: one.prefillTokens,
       completionTokens: one.completionTokens,
+      cachedTokens: one.cachedTokens,
       guard: one.guard,
       handle: `${one.slot}.${this.#attempt(one.slot)}.${this.#decodeIncarnation()}`,
     };

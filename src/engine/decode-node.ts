@@ -13,12 +13,14 @@ import { GUARD, guarded } from '../handoff/rules.js';
 import type { PagePool } from '../kv/pool.js';
 import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { RegistrationTable } from '../kv/registration.js';
+import { OWNER_TENANT, readTag, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
 import { type EngineConfig, pagesPerSlot } from './config.js';
 import { Machine, messageOf } from './machine.js';
 import { PageChecks } from './page-checks.js';
+import { PrefixCache } from './prefix-cache.js';
 import { claimPage, HandleBook, type Run } from './runs.js';
 import type { StatsBlock } from './stats.js';
 import type { NodePorts, Payload, ToDecode, Turn } from './traffic.js';
@@ -51,6 +53,7 @@ export class DecodeNode {
   readonly #drainingSinceMs: number[];
   readonly #registered = new Map<number, number>();
   readonly #handles = new HandleBook();
+  readonly #cache: PrefixCache;
   #first: { readonly run: Run; readonly token: number }[] = [];
   #arriving: Completion | null = null;
   #ending: (Payload & { kind: 'output-end' }) | null = null;
@@ -75,6 +78,7 @@ export class DecodeNode {
       prefillIncarnation,
       (effect, body) => this.#carryOut(effect, body),
     );
+    this.#cache = new PrefixCache(this.machine, config);
     this.#register(prefillIncarnation);
   }
 
@@ -161,7 +165,7 @@ export class DecodeNode {
 
   #lease(slot: number): void {
     const handle = this.#outputs[slot]?.handle ?? null;
-    if (handle === null) return this.machine.raise(EventKind.admit, slot, this.#attempt(slot));
+    if (handle === null) return this.#tryAdmit(slot);
     const pages = this.#handles.pagesOf(handle);
     const event = this.machine.event(EventKind.attach, slot, this.#attempt(slot));
     event[E.count] = pages.length;
@@ -170,6 +174,17 @@ export class DecodeNode {
       event[E.list + 2 * i + 1] = epoch;
     }
     this.machine.step(event);
+  }
+
+  /** Proposes what the cache has, makes room for the rest, and asks the ledger. */
+  #tryAdmit(slot: number): void {
+    const { view } = this.machine;
+    const output = this.#outputs[slot];
+    const attempt = this.#attempt(slot);
+    if (output === undefined) return;
+    this.#cache.propose(slot, attempt, output.salt, output.prompt);
+    this.#cache.makeRoom(getSlot(view, slot, 'pages') - getSlot(view, slot, 'prefix'));
+    this.machine.raise(EventKind.admit, slot, attempt);
   }
 
   #watchDrains(nowMs: number): number | null {
@@ -239,8 +254,27 @@ export class DecodeNode {
   #finish(run: Run, finishReason: 'stop' | 'length'): void {
     this.#handles.remember(run, this.#o.incarnation);
     this.#ending = { kind: 'output-end', finishReason, completionTokens: run.produced };
-    this.machine.raise(EventKind.finish, run.slot, run.attempt);
+    this.#finishRun(run);
     this.#ending = null;
+  }
+
+  /** The whole pages of the prompt are sealed for the tenant; the rest goes back. */
+  #finishRun(run: Run): void {
+    const { view } = this.machine;
+    const output = this.#outputs[run.slot];
+    const event = this.machine.event(EventKind.finish, run.slot, run.attempt);
+    if (output === undefined || getSlot(view, run.slot, 'attached') === 1) return this.machine.step(event);
+    this.#cache.sealWith(event, output.salt, output.prompt, run.pages, getSlot(view, run.slot, 'prefix'));
+  }
+
+  /** A page now belongs to the tenant, and its tag says so; its checksum is still that of what prefill computed. */
+  #seal(slot: number, page: number): void {
+    if (this.#cache.onSeal(page) < 0) return;
+    const tag = readTag(this.#o.pool, page);
+    tag.ownerKind = OWNER_TENANT;
+    tag.owner = getSlot(this.machine.view, slot, 'tenant');
+    tag.attempt = 0;
+    writeTag(this.#o.pool, page, tag);
   }
 
   #carryOut(effect: number, body: Int32Array): void {
@@ -255,6 +289,8 @@ export class DecodeNode {
         return this.machine.raise(EventKind.verified, slot, this.#attempt(slot), this.#verify(slot));
       case EffectKind.startDecode:
         return this.#startRun(slot);
+      case EffectKind.seal:
+        return this.#seal(slot, body[E.pages] ?? 0);
       case EffectKind.revoke: {
         const handle = this.#registered.get(body[E.from] ?? 0);
         if (handle === undefined) return;
@@ -273,7 +309,16 @@ export class DecodeNode {
 
   #sendGateway(body: Int32Array): void {
     if (body[E.kind] === EventKind.decodeClosed) this.#runs[body[E.slot] ?? 0] = undefined;
-    this.#o.ports.toGateway({ kind: 'protocol', event: messageOf(body), payload: this.#ending });
+    this.#o.ports.toGateway({
+      kind: 'protocol',
+      event: messageOf(body),
+      payload: this.#ending ?? this.#cachedFor(body),
+    });
+  }
+
+  #cachedFor(body: Int32Array): Payload | null {
+    if (body[E.kind] !== EventKind.started) return null;
+    return { kind: 'cached', tokens: this.#completions[body[E.slot] ?? 0]?.cachedTokens ?? 0 };
   }
 
   #sendPrefill(body: Int32Array): void {
@@ -340,7 +385,7 @@ export class DecodeNode {
       temperature: sampling.temperature,
       maxTokens: Math.min(sampling.maxTokens, pages.length * this.#o.config.pageTokens - tokens + 1),
       ignoreEos: sampling.ignoreEos,
-      token: output.lastToken,
+      token: output.prompt[output.prompt.length - 1] ?? 0,
       position: isAttached ? tokens - 1 : tokens,
       produced: 0,
       acknowledged: 0,
@@ -369,9 +414,11 @@ export class DecodeNode {
         ? `Expected prefill to complete ${getSlot(view, slot, 'tokens')} tokens of slot ${slot}, got ${getSlot(view, slot, 'completed')}`
         : name === 'rejection'
           ? `Expected slot ${slot} to need at most ${view.shape.pages} pages, got ${getSlot(view, slot, 'pages')}`
-          : name === 'lease'
-            ? `Expected slot ${slot} to name no pages but those of its own lease, got a handle`
-            : this.checks.words;
+          : name === 'salt'
+            ? `Expected slot ${slot} to share sealed pages of its own tenant only, got a page of another`
+            : name === 'lease'
+              ? `Expected slot ${slot} to name no pages but those of its own lease, got a handle`
+              : this.checks.words;
     this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words: counts });
   }
 }

@@ -62,6 +62,8 @@ export interface EngineEnd {
   /** Prefill's own count of the prompt. */
   readonly prefillTokens: number;
   readonly completionTokens: number;
+  /** Tokens of the prompt that came from sealed pages of the request's own tenant. */
+  readonly cachedTokens: number;
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly detail: string } | null;
   readonly guard: GuardName | null;
   /** The transfer handle of the finished request, as engines return it to whoever may call prefill. */
