@@ -70,6 +70,8 @@ export interface CodedErrorOptions {
   readonly param?: string;
   /** Seconds for `Retry-After`. Never depends on other tenants. */
   readonly retryAfterS?: number;
+  /** The method that the path is served for, for `Allow`; with `method_not_allowed` only. */
+  readonly allow?: string;
   readonly cause?: unknown;
 }
 
@@ -79,6 +81,7 @@ export class CodedError extends Error {
   readonly code: ErrorCode;
   readonly param: string | undefined;
   readonly retryAfterS: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: CodedErrorOptions = {}) {
     // An operating error says what to do in words. Its stack says nothing more and would cost more than the rest of a
@@ -90,6 +93,7 @@ export class CodedError extends Error {
     this.code = code;
     this.param = options.param;
     this.retryAfterS = options.retryAfterS;
+    this.allow = options.allow;
   }
 
   get status(): number {

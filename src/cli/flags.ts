@@ -40,3 +40,18 @@ export interface ReplayFlags {
   readonly seed?: string;
   readonly output?: string;
 }
+
+export interface AuditFlags {
+  readonly command?: readonly string[];
+  readonly pool?: readonly string[];
+  readonly advertised?: string;
+  readonly apiKeyEnv?: readonly string[];
+  readonly header?: readonly string[];
+  readonly wait?: string;
+  readonly baseline?: string;
+  readonly waivers?: string;
+  readonly convert?: string;
+  readonly failOn?: string;
+  readonly require?: readonly string[];
+  readonly output?: readonly string[];
+}

@@ -5,6 +5,7 @@ import { CodedError } from '../base/errors.js';
 import { escapeControl } from '../base/text.js';
 import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
+import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 
@@ -54,10 +55,8 @@ function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
 
-/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
-export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
-  let code: number = EXIT.clean;
-  const program = new Command('cofferdam')
+function newProgram(io: CliIo): Command {
+  return new Command('cofferdam')
     .description('Keeps one tenant’s KV cache out of another tenant’s answers.')
     .version(version())
     .exitOverride()
@@ -66,7 +65,12 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       writeErr: (text) => io.err(text),
       outputError: (text, write) => write(oneLine(text)),
     });
+}
 
+/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
+export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
+  let code: number = EXIT.clean;
+  const program = newProgram(io);
   const serve = program
     .command('serve')
     .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
@@ -107,6 +111,12 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
   addOutput(addGuards(replay));
+
+  const finish = (ended: number): void => {
+    code = ended;
+  };
+  addAudit(program, io, version, finish);
+  addExplain(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

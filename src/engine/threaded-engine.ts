@@ -27,8 +27,8 @@ import type { FromSupervisor, ToSupervisor, WorkerInit } from './worker-host.js'
 const START_MS_MAX = 20_000;
 /** A node that ends again and again is not brought back for ever. */
 const RESTARTS_MAX = 60;
-/** Open requests have this long to end when the engine closes. */
-const CLOSE_MS_MAX = 1200;
+/** Open requests have this long to end when the engine closes; with the gateway's own bounds, below 2 s together. */
+const CLOSE_MS_MAX = 300;
 
 interface NodeHandle {
   worker: Worker;
@@ -215,6 +215,7 @@ export class ThreadedEngine implements EnginePort {
     if (this.#isClosed) return;
     await new Promise<void>((resolve) => {
       const timer = this.#clock.after(CLOSE_MS_MAX, resolve);
+      // A timer that is left would hold the process for as long as it runs.
       void this.#coordinator.close().then(() => {
         timer.cancel();
         resolve();

@@ -74,7 +74,7 @@ export class Exchange {
     assert(!this.#settled, 'a request is answered once');
     this.#settled = true;
     // The body of the request may still be on its way: then the connection can't be used again.
-    const unread = !this.request.complete;
+    const unread = !this.request.complete && hasBody(this.request);
     this.response.writeHead(status, [
       'content-type',
       contentType,
@@ -174,9 +174,16 @@ export class Exchange {
   }
 }
 
+/** Whether the head announces a body. A request without one is answered before node calls it complete. */
+function hasBody(request: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}
+
 function errorHeaders(error: CodedError): string[] {
   const headers: string[] = [];
   if (error.retryAfterS !== undefined) headers.push('retry-after', String(error.retryAfterS));
+  if (error.allow !== undefined) headers.push('allow', error.allow);
   if (error.code === 'invalid_api_key') headers.push('www-authenticate', 'Bearer');
   return headers;
 }

@@ -189,9 +189,10 @@ export class Relay implements UpstreamSink {
     this.#fail(new CodedError(end.code, end.message, retryOf(end.code)));
   }
 
+  /** The client is told first: an engine may end an aborted request at once, and its words must not be the ones that leave. */
   #fail(error: CodedError): void {
-    this.#abort();
     this.#exchange.refuse(error);
+    this.#abort();
   }
 
   /** Tells the upstream to end the request; once, and not after its end. */

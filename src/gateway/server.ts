@@ -229,9 +229,12 @@ export function pathOf(request: IncomingMessage): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
-export function requireMethod(request: IncomingMessage, method: string): void {
-  if (request.method === method) return;
-  throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`);
+/** HEAD goes wherever GET does (RFC 9110, section 9.1); node leaves the body out. */
+export function requireMethod(request: IncomingMessage, method: 'GET' | 'POST'): void {
+  if (request.method === method || (method === 'GET' && request.method === 'HEAD')) return;
+  throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`, {
+    allow: method === 'GET' ? 'GET, HEAD' : method,
+  });
 }
 
 function decoded(part: string): string {

@@ -55,6 +55,8 @@ export class Listener {
       connectionsCheckingInterval: options.socketCheckMs ?? SOCKET_CHECK_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       noDelay: true,
+      // The host is checked by whoever handles the request, and refused there in our own words.
+      requireHostHeader: false,
     });
     this.#server.maxConnections = CONNECTIONS_MAX;
     const handle = (request: IncomingMessage, response: ServerResponse, expects: boolean): void => {
