@@ -23,6 +23,8 @@ export interface EngineConfig {
   readonly kernels: 'wasm' | 'reference';
   /** Whether finished prompts leave sealed pages behind for the tenant's next ones. */
   readonly prefixCache: boolean;
+  /** Whether a page's bytes are overwritten with zeros when it goes back. */
+  readonly zeroOnRelease: boolean;
 }
 
 export interface EngineOptions {
@@ -38,6 +40,8 @@ export interface EngineOptions {
   readonly kernels?: 'wasm' | 'reference';
   /** Default: on, but with a fault that leaks through pages that were given back, which sealed pages would hide. */
   readonly prefixCache?: boolean;
+  /** @default false */
+  readonly zeroOnRelease?: boolean;
 }
 
 const CONTEXT_DEFAULT = 4096;
@@ -88,6 +92,7 @@ export function engineConfig(options: EngineOptions = {}): EngineConfig {
     drainAlarmMs: faults.includes('timeout-authorises-reuse') ? DRAIN_ALARM_FAULTY_MS : DRAIN_ALARM_MS,
     kernels: options.kernels ?? 'wasm',
     prefixCache: options.prefixCache ?? faults.every((name) => PREFIX_FAULTS.includes(name)),
+    zeroOnRelease: options.zeroOnRelease ?? false,
   };
 }
 

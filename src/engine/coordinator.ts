@@ -277,7 +277,11 @@ export class Coordinator implements EnginePort {
         assert(one !== undefined, 'a slot that starts has a request');
         one.promptTokens = body[E.tokens] ?? 0;
         one.prefillTokens = body[E.code] ?? 0;
-        return one.sink.started({ promptTokens: one.promptTokens, prefillTokens: one.prefillTokens });
+        return one.sink.started({
+          promptTokens: one.promptTokens,
+          prefillTokens: one.prefillTokens,
+          cachedTokens: one.cachedTokens,
+        });
       case EffectKind.clientEnd:
         assert(one !== undefined && !one.isEnded, 'a request ends once');
         one.isEnded = true;

@@ -52,6 +52,8 @@ export interface EngineSink {
 export interface EngineCounts {
   readonly promptTokens: number;
   readonly prefillTokens: number;
+  /** Tokens of the prompt that came from sealed pages; absent where the engine does not say. */
+  readonly cachedTokens?: number;
 }
 
 export interface EngineEnd {
