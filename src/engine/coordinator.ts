@@ -96,6 +96,7 @@ export class Coordinator implements EnginePort {
       landingsRefused: stats.get('landingsRefused'),
       guardHits: stats.guardHits(),
       findings: this.#findings,
+      sweep: { prefill: stats.sweep('prefill'), decode: stats.sweep('decode') },
     };
   }
 
@@ -203,6 +204,8 @@ export class Coordinator implements EnginePort {
         return this.#onToken(message.slot, message.attempt, message.id);
       case 'guard-hit':
         return this.#onGuardHit(message.slot, message.guard, message.words);
+      case 'sweep':
+        return this.#find('sweep', message.words);
       case 'alarm':
         return this.#find(
           'drain',
@@ -240,7 +243,7 @@ export class Coordinator implements EnginePort {
     this.#find(guard, words);
   }
 
-  #find(guard: GuardName, words: string): void {
+  #find(guard: EngineFinding['guard'], words: string): void {
     const finding: EngineFinding = { guard, words, atMs: this.#o.clock.wallMs() };
     this.#findings.push(finding);
     if (this.#findings.length > FINDINGS_MAX) this.#findings.shift();

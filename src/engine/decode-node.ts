@@ -6,18 +6,20 @@ import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
 import type { SharedMemory } from '../base/shared-memory.js';
 import { DecodePhase, leaseList, Verdict } from '../handoff/decode.js';
-import { GUARDS } from '../handoff/guards.js';
 import { DS, getSlot, listAt, PG, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
 import { GUARD, guarded } from '../handoff/rules.js';
 import type { PagePool } from '../kv/pool.js';
 import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { RegistrationTable } from '../kv/registration.js';
+import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
 import { OWNER_TENANT, readTag, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
 import { type EngineConfig, pagesPerSlot } from './config.js';
+import { DrainWatch } from './drain-watch.js';
+import { decodeGuardWords, guardNamed } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
 import { PageChecks } from './page-checks.js';
 import { PrefixCache } from './prefix-cache.js';
@@ -50,10 +52,12 @@ export class DecodeNode {
   readonly #outputs: (Output | undefined)[];
   readonly #completions: (Completion | undefined)[];
   readonly #runs: (Run | undefined)[];
-  readonly #drainingSinceMs: number[];
+  readonly #drains: DrainWatch;
   readonly #registered = new Map<number, number>();
   readonly #handles = new HandleBook();
   readonly #cache: PrefixCache;
+  /** For tests and measurements: its counts, and a round at will. */
+  readonly sweep: Sweep;
   #first: { readonly run: Run; readonly token: number }[] = [];
   #arriving: Completion | null = null;
   #ending: (Payload & { kind: 'output-end' }) | null = null;
@@ -68,7 +72,7 @@ export class DecodeNode {
     this.#outputs = Array.from({ length: slots }, () => undefined);
     this.#completions = Array.from({ length: slots }, () => undefined);
     this.#runs = Array.from({ length: slots }, () => undefined);
-    this.#drainingSinceMs = Array.from({ length: slots }, () => 0);
+    this.#drains = new DrainWatch(slots, config.drainAlarmMs);
     this.checks = new PageChecks(options.memory, options.pool, options.stats);
     this.machine = new Machine(
       'decode',
@@ -78,7 +82,15 @@ export class DecodeNode {
       prefillIncarnation,
       (effect, body) => this.#carryOut(effect, body),
     );
-    this.#cache = new PrefixCache(this.machine, config);
+    this.sweep = new Sweep({
+      pool: options.pool,
+      view: this.machine.view,
+      incarnation,
+      checksummer: this.checks.checksummer,
+      zeroOnRelease: config.zeroOnRelease,
+      onFinding: (finding) => this.#onSwept(finding),
+    });
+    this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#register(prefillIncarnation);
   }
 
@@ -131,10 +143,15 @@ export class DecodeNode {
     this.#emitFirst();
     const isStepped = this.#decodeStep();
     const nowMs = this.#o.nowMs();
-    const wakeAtMs = this.#watchDrains(nowMs);
+    const isDraining = (slot: number): boolean => this.#phase(slot) === DecodePhase.draining;
+    const wakeAtMs = this.#drains.look(nowMs, isDraining, (slot) => {
+      this.machine.raise(EventKind.timeout, slot, this.#attempt(slot));
+      this.#isDirty = true;
+    });
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
       this.#o.stats.set('tagsChecked', this.checks.tagsChecked);
+      this.#o.stats.setSweep('decode', this.sweep);
       this.#o.stats.set('landingsRefused', this.#o.registrations.totals().refused);
       this.#isDirty = false;
       if (this.#isIdle()) this.machine.assertHolds();
@@ -150,6 +167,14 @@ export class DecodeNode {
     for (let slot = 0; slot < this.machine.view.shape.slots; slot++) {
       if (this.#phase(slot) !== DecodePhase.idle) this.machine.raise(EventKind.timer, slot, this.#attempt(slot));
     }
+    if (!this.#isIdle()) return;
+    this.sweep.idle(IDLE_SWEEP_PAGES);
+    this.#isDirty = true;
+  }
+
+  #onSwept(finding: SweepFinding): void {
+    if (finding.isSealed) this.#cache.condemn(finding.page);
+    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {
@@ -187,26 +212,6 @@ export class DecodeNode {
     this.machine.raise(EventKind.admit, slot, attempt);
   }
 
-  #watchDrains(nowMs: number): number | null {
-    let wakeAtMs: number | null = null;
-    for (let slot = 0; slot < this.#drainingSinceMs.length; slot++) {
-      if (this.#phase(slot) !== DecodePhase.draining) {
-        this.#drainingSinceMs[slot] = 0;
-        continue;
-      }
-      const since = this.#drainingSinceMs[slot] || nowMs;
-      this.#drainingSinceMs[slot] = since;
-      const dueMs = since + this.#o.config.drainAlarmMs;
-      if (nowMs >= dueMs) {
-        this.#drainingSinceMs[slot] = nowMs;
-        this.machine.raise(EventKind.timeout, slot, this.#attempt(slot));
-        this.#isDirty = true;
-      }
-      wakeAtMs = Math.min(wakeAtMs ?? Number.POSITIVE_INFINITY, nowMs >= dueMs ? nowMs + 1 : dueMs);
-    }
-    return wakeAtMs;
-  }
-
   /** One token for every request that decodes and whose reader keeps up. False: there was none. */
   #decodeStep(): boolean {
     const batch: Run[] = [];
@@ -232,6 +237,7 @@ export class DecodeNode {
       run.position++;
       this.#emit(run, sample(logits.subarray(i * width, (i + 1) * width), run.temperature, run.chance));
     }
+    this.sweep.step(batch.length);
     this.#isDirty = true;
     return true;
   }
@@ -240,7 +246,13 @@ export class DecodeNode {
     const { view } = this.machine;
     if (!guarded(view, GUARD.tag)) return Verdict.own;
     const sealed = getSlot(view, run.slot, 'attached') === 1 ? 0 : getSlot(view, run.slot, 'prefix');
-    return this.checks.tags(run, tokens, sealed);
+    return this.#condemnIfBad(this.checks.tags(run, tokens, sealed));
+  }
+
+  /** A sealed page that did not pass must not be given to the next prompt either. */
+  #condemnIfBad(verdict: number): number {
+    if (verdict !== Verdict.own) this.#cache.condemn(this.checks.page);
+    return verdict;
   }
 
   #emit(run: Run, token: number): void {
@@ -275,6 +287,7 @@ export class DecodeNode {
     tag.owner = getSlot(this.machine.view, slot, 'tenant');
     tag.attempt = 0;
     writeTag(this.#o.pool, page, tag);
+    this.sweep.noteSealed(page);
   }
 
   #carryOut(effect: number, body: Int32Array): void {
@@ -291,6 +304,8 @@ export class DecodeNode {
         return this.#startRun(slot);
       case EffectKind.seal:
         return this.#seal(slot, body[E.pages] ?? 0);
+      case EffectKind.pagesFreed:
+        return this.sweep.noteReleased();
       case EffectKind.revoke: {
         const handle = this.#registered.get(body[E.from] ?? 0);
         if (handle === undefined) return;
@@ -364,7 +379,7 @@ export class DecodeNode {
       const count = getSlot(view, slot, 'promptPages');
       code |= this.checks.checksums(pages, prefix, count, this.#completions[slot] ?? null);
     }
-    return code;
+    return this.#condemnIfBad(code);
   }
 
   #startRun(slot: number): void {
@@ -407,18 +422,8 @@ export class DecodeNode {
 
   #reportGuard(slot: number, guard: number): void {
     this.#o.stats.addGuardHit(guard);
-    const name = GUARDS[guard] ?? 'tag';
-    const { view } = this.machine;
-    const counts =
-      name === 'count'
-        ? `Expected prefill to complete ${getSlot(view, slot, 'tokens')} tokens of slot ${slot}, got ${getSlot(view, slot, 'completed')}`
-        : name === 'rejection'
-          ? `Expected slot ${slot} to need at most ${view.shape.pages} pages, got ${getSlot(view, slot, 'pages')}`
-          : name === 'salt'
-            ? `Expected slot ${slot} to share sealed pages of its own tenant only, got a page of another`
-            : name === 'lease'
-              ? `Expected slot ${slot} to name no pages but those of its own lease, got a handle`
-              : this.checks.words;
-    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words: counts });
+    const name = guardNamed(guard, 'tag');
+    const words = decodeGuardWords(name, this.machine.view, slot, this.checks.words);
+    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words });
   }
 }

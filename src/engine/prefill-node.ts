@@ -5,22 +5,23 @@
 import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
 import type { SharedMemory } from '../base/shared-memory.js';
-import { GUARDS } from '../handoff/guards.js';
 import { Verdict } from '../handoff/decode.js';
 import { getSlot, listAt, PG, PS, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
-import { EPOCH, PrefillPhase, SOURCE, TARGET } from '../handoff/prefill.js';
+import { PrefillPhase, SOURCE, TARGET } from '../handoff/prefill.js';
 import { GUARD, guarded } from '../handoff/rules.js';
-import { Checksummer } from '../kv/checksum.js';
 import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
-import { newPageTag, OWNER_LEASE, OWNER_TENANT, writeTag } from '../kv/tag.js';
+import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
+import { writeTag } from '../kv/tag.js';
 import { Wire, type WritePost } from '../kv/wire.js';
 import type { Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { type EngineConfig, hasFault, pagesFor, pagesPerSlot } from './config.js';
+import { guardNamed, prefillGuardWords } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
 import { PageChecks } from './page-checks.js';
+import { postedTag, sealedTag, type Writer } from './prefill-tags.js';
 import { PrefixCache } from './prefix-cache.js';
 import type { StatsBlock } from './stats.js';
 import type { DecodeTarget, NodePorts, Payload, Sampling, ToPrefill, Turn } from './traffic.js';
@@ -64,9 +65,9 @@ export class PrefillNode {
   readonly #jobs: (Job | undefined)[];
   /** By slot, of the newest lease: it may come before the start does. */
   readonly #registrations = new Map<number, number>();
-  readonly #checksummer: Checksummer;
   readonly #checks: PageChecks;
   readonly #cache: PrefixCache;
+  readonly sweep: Sweep;
   readonly #sum = new Uint32Array(2);
   /** Slots that wait for a lease or for pages, first come first served; and those that compute, in turn. */
   #waiting: number[] = [];
@@ -81,7 +82,6 @@ export class PrefillNode {
     this.#o = options;
     const { config, incarnation, target } = options;
     this.#jobs = Array.from({ length: config.runningMax }, () => undefined);
-    this.#checksummer = new Checksummer(options.memory);
     this.machine = new Machine(
       'prefill',
       { slots: config.runningMax, pages: options.pool.pages, pagesPerSlot: pagesPerSlot(config), prefixes: true },
@@ -91,7 +91,15 @@ export class PrefillNode {
       (effect, body) => this.#carryOut(effect, body),
     );
     this.#checks = new PageChecks(options.memory, options.pool, options.stats);
-    this.#cache = new PrefixCache(this.machine, config);
+    this.sweep = new Sweep({
+      pool: options.pool,
+      view: this.machine.view,
+      incarnation,
+      checksummer: this.#checks.checksummer,
+      zeroOnRelease: config.zeroOnRelease,
+      onFinding: (finding) => this.#onSwept(finding),
+    });
+    this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#wire = this.#connect(target);
   }
 
@@ -186,6 +194,7 @@ export class PrefillNode {
     this.#settleWrites(this.#o.nowMs());
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
+      this.#o.stats.setSweep('prefill', this.sweep);
       this.#isDirty = false;
     }
     const busy = this.#computing.length > 0 || this.#unposted.length > 0;
@@ -198,6 +207,14 @@ export class PrefillNode {
     for (let slot = 0; slot < this.machine.view.shape.slots; slot++) {
       if (this.#phase(slot) !== PrefillPhase.idle) this.machine.raise(EventKind.timer, slot, this.#attempt(slot));
     }
+    if (this.#computing.length > 0) return;
+    this.sweep.idle(IDLE_SWEEP_PAGES);
+    this.#isDirty = true;
+  }
+
+  #onSwept(finding: SweepFinding): void {
+    if (finding.isSealed) this.#cache.condemn(finding.page);
+    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {
@@ -250,14 +267,16 @@ export class PrefillNode {
     const start = job.computed;
     const end = Math.min(tokens, start + config.chunkTokens);
     const { pages, epochs } = this.#sourceOf(slot);
-    if (!this.#prefixIsOwn(slot, pages, epochs)) return this.machine.raise(EventKind.abandon, slot, job.attempt);
+    const isFirst = start === job.cachedTokens;
+    if (!this.#prefixIsOwn(slot, pages, epochs, isFirst)) return;
     const logits = model.prefill(prompt.subarray(start, end), start, pages, true);
     assert(logits !== null, 'a chunk gives logits');
-    if (!this.#prefixIsOwn(slot, pages, epochs)) return this.machine.raise(EventKind.abandon, slot, job.attempt);
+    if (!this.#prefixIsOwn(slot, pages, epochs, false)) return;
     job.firstToken = sample(logits, job.sampling.temperature, new Prng(job.sampling.seed));
     job.computed = end;
     this.#steps++;
     this.#o.stats.add('tokensPrefilled', end - start);
+    this.sweep.step(end - start);
     const event = this.machine.event(EventKind.chunk, slot, job.attempt);
     // Places that decode shares with others are not posted, so they count as done from the start.
     const done = end === tokens ? getSlot(view, slot, 'promptPages') : Math.floor(end / config.pageTokens);
@@ -279,18 +298,26 @@ export class PrefillNode {
     return { pages, epochs: Int32Array.from(shared, (page) => view.cells[pageAt(view, page) + PG.epoch] ?? 0) };
   }
 
-  /** Whether the sealed pages that this prompt shares still carry the tenant's tag: before a chunk reads them, and after. */
-  #prefixIsOwn(slot: number, pages: Int32Array, epochs: Int32Array): boolean {
+  /**
+   * Whether the sealed pages that this prompt shares still carry the tenant's tag, before a chunk reads them and after; and, before
+   * the first one, whether their payload is what was sealed. If not, the request ends here.
+   */
+  #prefixIsOwn(slot: number, pages: Int32Array, epochs: Int32Array, isFirst: boolean): boolean {
     const { view } = this.machine;
-    if (epochs.length === 0 || !guarded(view, GUARD.tag)) return true;
-    const identity = {
-      slot,
-      attempt: this.#attempt(slot),
-      incarnation: this.#o.incarnation,
-      tenant: getSlot(view, slot, 'tenant'),
-    };
-    const table = { pages: pages.subarray(0, epochs.length), epochs, identity };
-    return this.#checks.tags(table, epochs.length * this.#o.config.pageTokens, epochs.length) === Verdict.own;
+    const prefix = epochs.length;
+    if (prefix === 0) return true;
+    const attempt = this.#attempt(slot);
+    const identity = { slot, attempt, incarnation: this.#o.incarnation, tenant: getSlot(view, slot, 'tenant') };
+    const table = { pages: pages.subarray(0, prefix), epochs, identity };
+    const tokens = prefix * this.#o.config.pageTokens;
+    const isTagged = !guarded(view, GUARD.tag) || this.#checks.tags(table, tokens, prefix) === Verdict.own;
+    const isCompared = isFirst && guarded(view, GUARD.checksum);
+    const isWhole = !isTagged || !isCompared || this.#checks.sealed(pages, prefix) === Verdict.own;
+    if (isTagged && isWhole) return true;
+    this.#cache.condemn(this.#checks.page);
+    this.#reportGuard(slot, isTagged ? GUARD.checksum : GUARD.tag);
+    this.machine.raise(EventKind.abandon, slot, attempt);
+    return false;
   }
 
   #settleWrites(nowMs: number): void {
@@ -325,18 +352,22 @@ export class PrefillNode {
     const job = this.#jobs[slot];
     if (place < 0 || job === undefined) return;
     const { view } = this.machine;
-    const tag = newPageTag();
-    tag.ownerKind = OWNER_TENANT;
-    tag.owner = getSlot(view, slot, 'tenant');
-    tag.incarnation = this.#o.incarnation;
-    tag.epoch = view.cells[pageAt(view, page) + PG.epoch] ?? 0;
-    tag.place = place;
-    tag.filled = this.#o.config.pageTokens;
+    const tag = sealedTag(view, slot, page, place, this.#o.config.pageTokens, this.#writer());
+    // A place that decode had already was not posted, so nobody has hashed it yet.
+    if (((job.checksums[2 * place] ?? 0) | (job.checksums[2 * place + 1] ?? 0)) === 0) this.#hash(job, page, place);
     tag.checksumLow = job.checksums[2 * place] ?? 0;
     tag.checksumHigh = job.checksums[2 * place + 1] ?? 0;
-    tag.writer = this.#o.incarnation;
-    tag.writtenAtStep = this.#steps;
     writeTag(this.#o.pool, page, tag);
+    this.sweep.noteSealed(page);
+  }
+
+  #writer(): Writer {
+    return { incarnation: this.#o.incarnation, step: this.#steps };
+  }
+
+  #hash(job: Job, page: number, place: number): void {
+    this.#checks.checksummer.page(this.#o.pool, page, this.#sum);
+    job.checksums.set(this.#sum, 2 * place);
   }
 
   #postAgain(nowMs: number): void {
@@ -362,18 +393,14 @@ export class PrefillNode {
         return this.#reportGuard(slot, body[E.code] ?? 0);
       case EffectKind.pagesFreed:
         this.#isDirty = true;
-        return;
+        return this.sweep.noteReleased();
     }
   }
 
   #reportGuard(slot: number, guard: number): void {
     this.#o.stats.addGuardHit(guard);
-    const name = GUARDS[guard] ?? 'rejection';
-    const tokens = getSlot(this.machine.view, slot, 'tokens');
-    const words =
-      name === 'salt'
-        ? `Expected slot ${slot} of prefill to share sealed pages of its own tenant only, got a page of another`
-        : `Expected a prompt of at most ${this.#o.config.prefillPool} tokens in slot ${slot} of prefill, got ${tokens}`;
+    const name = guardNamed(guard, 'rejection');
+    const words = prefillGuardWords(name, this.machine.view, slot, this.#checks.words, this.#o.config.prefillPool);
     this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words });
   }
 
@@ -382,7 +409,7 @@ export class PrefillNode {
     const slot = body[E.slot] ?? 0;
     const job = this.#jobs[slot];
     if (job === undefined) return null;
-    this.#checksummer.combine(job.checksums, getSlot(this.machine.view, slot, 'posted'), this.#sum);
+    this.#checks.checksummer.combine(job.checksums, getSlot(this.machine.view, slot, 'posted'), this.#sum);
     const { firstToken, cachedTokens } = job;
     return { kind: 'completion', firstToken, low: this.#sum[0] ?? 0, high: this.#sum[1] ?? 0, cachedTokens };
   }
@@ -390,7 +417,7 @@ export class PrefillNode {
   /** Tags the pages of places [first, first + count) and puts them on the wire. */
   #post(slot: number, first: number, count: number): void {
     const { view } = this.machine;
-    const { config, pool, incarnation } = this.#o;
+    const { config, pool } = this.#o;
     const job = this.#jobs[slot];
     assert(job !== undefined, 'a slot that posts has a prompt');
     this.#wire.useRegistration(job.registration);
@@ -400,21 +427,10 @@ export class PrefillNode {
       const filled = Math.min(config.pageTokens, tokens - place * config.pageTokens);
       // What lies behind the last token is somebody's old keys and values: it must not travel.
       pool.zeroTail(sourcePage, filled);
-      this.#checksummer.page(pool, sourcePage, this.#sum);
-      job.checksums[2 * place] = this.#sum[0] ?? 0;
-      job.checksums[2 * place + 1] = this.#sum[1] ?? 0;
-      const tag = newPageTag();
-      tag.ownerKind = OWNER_LEASE;
-      tag.owner = slot;
-      tag.attempt = job.attempt;
-      tag.incarnation = getSlot(view, slot, 'peer');
-      tag.epoch = view.cells[listAt(view, slot, EPOCH) + place] ?? 0;
-      tag.place = place;
-      tag.filled = filled;
-      tag.checksumLow = this.#sum[0] ?? 0;
-      tag.checksumHigh = this.#sum[1] ?? 0;
-      tag.writer = incarnation;
-      tag.writtenAtStep = this.#steps;
+      this.#hash(job, sourcePage, place);
+      const tag = postedTag(view, slot, place, filled, this.#writer());
+      tag.checksumLow = job.checksums[2 * place] ?? 0;
+      tag.checksumHigh = job.checksums[2 * place + 1] ?? 0;
       const targetPage = view.cells[listAt(view, slot, TARGET) + place] ?? 0;
       const write: WritePost = { room: 0n, slot, attempt: job.attempt, sourcePage, targetPage, tag };
       if (this.#unposted.length > 0 || !this.#wire.post(write, this.#o.nowMs())) this.#unposted.push(write);

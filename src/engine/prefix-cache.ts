@@ -1,6 +1,7 @@
 /** The prefix cache of one node: an index over its sealed pages, and the events by which the ledger grants, seals and evicts them. */
 import { freeCount } from '../handoff/ledger.js';
 import { FAULT } from '../handoff/rules.js';
+import { PageState, PG, pageAt } from '../handoff/layout.js';
 import { E, EventKind } from '../handoff/messages.js';
 import { PrefixIndex } from '../kv/prefix-index.js';
 import type { EngineConfig } from './config.js';
@@ -19,9 +20,14 @@ export class PrefixCache {
   readonly #pageTokens: number;
   readonly #index: PrefixIndex | null;
   #sealing: Sealing | null = null;
+  /** Sealed pages that hold what they must not: nobody is given them any more, and they go back when their last reader leaves. */
+  readonly #condemned = new Set<number>();
+  readonly #onEvicted: () => void;
 
-  constructor(machine: Machine, config: EngineConfig) {
+  /** `onEvicted`: a page went back to the free list. */
+  constructor(machine: Machine, config: EngineConfig, onEvicted: () => void) {
     this.#machine = machine;
+    this.#onEvicted = onEvicted;
     this.#pageTokens = config.pageTokens;
     const has = (fault: number): boolean => ((config.rules.faults >> fault) & 1) === 1;
     this.#index = config.prefixCache
@@ -52,14 +58,32 @@ export class PrefixCache {
   /** Evicts sealed pages that nobody reads until `pages` are free, or none is left to evict. */
   makeRoom(pages: number): void {
     if (this.#index === null || freeCount(this.#machine.view) >= pages) return;
+    for (const page of this.#condemned) this.#evict(page);
     for (const page of this.#index.leastRecent()) {
       if (freeCount(this.#machine.view) >= pages) return;
-      const before = freeCount(this.#machine.view);
-      const event = this.#machine.event(EventKind.evict, 0, 0);
-      event[E.pages] = page;
-      this.#machine.step(event);
-      if (freeCount(this.#machine.view) > before) this.#index.drop(page);
+      if (this.#evict(page)) this.#index.drop(page);
     }
+  }
+
+  /** What lies in a sealed page is not what was sealed. */
+  condemn(page: number): void {
+    const { view } = this.#machine;
+    const isSealed = page >= 0 && view.cells[pageAt(view, page) + PG.state] === PageState.sealed;
+    if (this.#index === null || !isSealed) return;
+    this.#index.drop(page);
+    this.#condemned.add(page);
+  }
+
+  /** False: somebody reads it. */
+  #evict(page: number): boolean {
+    const before = freeCount(this.#machine.view);
+    const event = this.#machine.event(EventKind.evict, 0, 0);
+    event[E.pages] = page;
+    this.#machine.step(event);
+    if (freeCount(this.#machine.view) === before) return false;
+    this.#condemned.delete(page);
+    this.#onEvicted();
+    return true;
   }
 
   /** Runs `step` on `event` with the whole pages of the prompt listed to be sealed; `onSeal` finds them by place. */

@@ -63,6 +63,8 @@ export type ToGateway =
   | ProtocolMessage
   | { readonly kind: 'token'; readonly slot: number; readonly attempt: number; readonly id: number }
   | { readonly kind: 'guard-hit'; readonly guard: GuardName; readonly slot: number; readonly words: string }
+  /** A write that no lease explains. */
+  | { readonly kind: 'sweep'; readonly words: string }
   | { readonly kind: 'alarm'; readonly slot: number; readonly attempt: number };
 
 /** What prefill needs to reach decode's pool. */

@@ -100,11 +100,21 @@ export interface EngineStats {
   readonly landingsRefused: number;
   readonly guardHits: Readonly<Record<GuardName, number>>;
   readonly findings: readonly EngineFinding[];
+  /** How far the sweep over each pool got; absent where there is none. */
+  readonly sweep?: Readonly<Record<'prefill' | 'decode', SweepCounts>>;
+}
+
+export interface SweepCounts {
+  /** Pages held against the ledger, whole rounds over the pool, and writes that no lease explains. */
+  readonly pages: number;
+  readonly passes: number;
+  readonly findings: number;
 }
 
 /** What the engine noticed: numbers and names, never text. */
 export interface EngineFinding {
-  readonly guard: GuardName;
+  /** `sweep`: nobody read the page yet; it was found by looking. */
+  readonly guard: GuardName | 'sweep';
   readonly words: string;
   readonly atMs: number;
 }

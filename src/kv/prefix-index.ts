@@ -134,7 +134,8 @@ function isSame(entry: Entry, tokens: Int32Array, before: number): boolean {
   return true;
 }
 
-function weakHash(tokens: Int32Array): string {
+/** What the fault `prefix-hash-collision` takes for the hash of a page. */
+export function weakHash(tokens: Int32Array): string {
   let sum = 0;
   for (const token of tokens) sum = (sum + token) % WEAK_HASHES;
   return `weak-${sum}`;

@@ -36,6 +36,8 @@ const SAMPLES = 16;
 export const SWEEP_PAGES_MAX = 8;
 /** Payload bytes that each token of decode pays for. Sized so that the sweep stays below 1 % of decode's CPU (`bench/guards.ts`). */
 export const SWEEP_BYTES_PER_TOKEN = 8_192;
+/** Pages that an idle node sweeps a second: some milliseconds of work. */
+export const IDLE_SWEEP_PAGES = 64;
 /** Unspent bytes do not pile up beyond this many pages. */
 const CREDIT_PAGES_MAX = 4;
 
@@ -239,7 +241,8 @@ export class Sweep {
     const cell = pageAt(view, page);
     const epoch = view.cells[cell + PG.epoch];
     if (state === PageState.free) return `which is free since epoch ${epoch}`;
-    if (state === PageState.sealed) return `which is sealed for tenant ${view.cells[cell + PG.tenant]} in epoch ${epoch}`;
+    if (state === PageState.sealed)
+      return `which is sealed for tenant ${view.cells[cell + PG.tenant]} in epoch ${epoch}`;
     const slot = view.cells[cell + PG.owner] - 1;
     const attempt = view.cells[slotAt(view, slot) + DS.attempt];
     return `which lease ${slot}, attempt ${attempt} holds in epoch ${epoch}`;

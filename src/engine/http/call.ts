@@ -235,7 +235,9 @@ function ridOf(body: Fields): string {
 function echoed(value: unknown, fallback: string): string {
   if (value === undefined || value === null || value === '') return fallback;
   if (typeof value === 'string' && value.length <= ECHO_CHARACTERS_MAX) return value;
-  throw badRequest(`Expected \`model\`, \`rid\`, \`cache_salt\` and \`extra_key\` to be texts of at most ${ECHO_CHARACTERS_MAX} characters.`);
+  throw badRequest(
+    `Expected \`model\`, \`rid\`, \`cache_salt\` and \`extra_key\` to be texts of at most ${ECHO_CHARACTERS_MAX} characters.`,
+  );
 }
 
 function drawSeed(): number {
