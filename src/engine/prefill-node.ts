@@ -103,6 +103,11 @@ export class PrefillNode {
     this.#wire = this.#connect(target);
   }
 
+  /** For scripts that look at its pages. */
+  get pool(): PagePool {
+    return this.#o.pool;
+  }
+
   /** For faults and scripts: writes can be held back and torn here. */
   get wire(): Wire {
     return this.#wire;
@@ -353,10 +358,10 @@ export class PrefillNode {
     if (place < 0 || job === undefined) return;
     const { view } = this.machine;
     const tag = sealedTag(view, slot, page, place, this.#o.config.pageTokens, this.#writer());
-    // A place that decode had already was not posted, so nobody has hashed it yet.
-    if (((job.checksums[2 * place] ?? 0) | (job.checksums[2 * place + 1] ?? 0)) === 0) this.#hash(job, page, place);
-    tag.checksumLow = job.checksums[2 * place] ?? 0;
-    tag.checksumHigh = job.checksums[2 * place + 1] ?? 0;
+    // Not that of the posted page: a place that decode had already was not posted, and what was is no part of this one's story.
+    this.#checks.checksummer.page(this.#o.pool, page, this.#sum);
+    tag.checksumLow = this.#sum[0] ?? 0;
+    tag.checksumHigh = this.#sum[1] ?? 0;
     writeTag(this.#o.pool, page, tag);
     this.sweep.noteSealed(page);
   }
