@@ -59,3 +59,14 @@ test('the readme has the two commands as they are, and a row for each verb', asy
   const rows = Array.from(readme.matchAll(/^\| `(\w+)` \| /gm), (match) => match[1]);
   assert.deepEqual(rows, verbs);
 });
+
+test('every guarantee names code that exists, and a test by its words', () => {
+  const text = readFileSync('docs/ISOLATION.md', 'utf8');
+  const code = Array.from(text.matchAll(/^- code: (.*)$/gm), (match) => match[1] ?? '').flatMap(quoted);
+  assert.ok(code.length > 15);
+  for (const file of code) assert.ok(existsSync(file), file);
+  const tests = Array.from(text.matchAll(/^- test: `([^`]+)`: (.*)$/gm), ([, file, words]) => ({ file, words }));
+  assert.ok(tests.length > 12);
+  for (const { file, words } of tests)
+    assert.ok(readFileSync(file ?? '', 'utf8').includes(words ?? ''), `${file}: ${words}`);
+});

@@ -59,3 +59,19 @@ export interface AuditFlags {
   readonly require?: readonly string[];
   readonly output?: readonly string[];
 }
+
+export interface VerifyFlags {
+  readonly scope?: string;
+  readonly fault?: string;
+  readonly allFaults?: boolean;
+  readonly guards?: string;
+  readonly memory?: string;
+  readonly output?: string;
+}
+
+export interface LabFlags {
+  readonly format?: string;
+  readonly context?: string;
+  readonly force?: boolean;
+  readonly output?: string;
+}

@@ -80,7 +80,8 @@ function wrong(flag: string, wanted: string, got: unknown): CodedError {
   return new CodedError('usage', `Expected \`${flag}\` to be ${wanted}, got ${shown(got)}`);
 }
 
-function count(flag: string, text: string | undefined, fallback: number, min: number, max: number): number {
+/** A count within bounds; `fallback` where the flag was not given. Throws CodedError `usage`. */
+export function count(flag: string, text: string | undefined, fallback: number, min: number, max: number): number {
   if (text === undefined) return fallback;
   const value = parseCount(text);
   if (value === null || value < min || value > max) throw wrong(flag, `a whole number from ${min} to ${max}`, text);
@@ -94,7 +95,13 @@ function port(flag: string, text: string | undefined, fallback: number): number 
   return Number(text);
 }
 
-function choice<T extends string>(flag: string, text: string | undefined, choices: readonly T[], fallback: T): T {
+/** One of some words; `fallback` where the flag was not given. Throws CodedError `usage`. */
+export function choice<T extends string>(
+  flag: string,
+  text: string | undefined,
+  choices: readonly T[],
+  fallback: T,
+): T {
   if (text === undefined) return fallback;
   const found = choices.find((name) => name === text);
   if (found === undefined) throw wrong(flag, choices.map((name) => `\`${name}\``).join(' or '), text);

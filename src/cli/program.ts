@@ -8,6 +8,8 @@ import * as defaults from './defaults.js';
 import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
+import { addLab } from './lab-verb.js';
+import { addVerify } from './verify-verb.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
 export interface ProgramParts {
@@ -120,6 +122,8 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
   };
   addAudit(program, io, version, finish);
   addExplain(program, io, finish);
+  addVerify(program, io, finish);
+  addLab(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -1,13 +1,14 @@
-import Table from 'cli-table3';
-
 /** Columns of a terminal, when nobody knows how many it has, and the fewest that a table is laid out for. */
 export const TABLE_WIDTH_DEFAULT = 120;
 export const TABLE_WIDTH_MIN = 60;
 
 /** Blanks beside the text of a cell. */
 const PADDING = 2;
-/** From here up a character is taken to be two columns wide: true for most, and a line is never too long by it. */
-const WIDE_FROM = 0x1100;
+/** Two columns wide in a terminal: East Asian scripts and forms, and what is shown as a picture. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\p{Emoji_Presentation}\u{16fe0}-\u{1b2ff}\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+/** No column of their own: they sit on the character before. */
+const MARK = /\p{M}/u;
 
 export interface Cell {
   readonly text: string;
@@ -21,9 +22,8 @@ export function innerWidth(width: number | undefined, columns: number): number {
 }
 
 /**
- * A table with a head and a rule above every row (`rules`), or above the first only. `widths` are columns of the terminal,
- * padding included. One row of the library's table a line: its time grows with the square of the lines in a cell, and texts
- * come from outside.
+ * A table with a head, and a rule above every row (`rules`) or above the first only. `widths` are columns of the terminal,
+ * padding included. Drawn here because the texts come from outside: a library's time grew with the square of their lines.
  */
 export function renderGrid(
   head: readonly string[],
@@ -31,30 +31,42 @@ export function renderGrid(
   widths: readonly number[],
   rules: boolean,
 ): string {
-  const table = new Table({
-    colWidths: [...widths],
-    style: { head: [], border: [] },
-    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
-  });
-  table.push([...head]);
-  rows.forEach((row, index) => {
-    if (rules || index === 0) table.push(widths.map((columns) => '─'.repeat(columns - PADDING)));
-    const cells = row.map(({ text }, column) => wrap(text, widths[column]! - PADDING).split('\n'));
-    const lines = Math.max(...cells.map((cell) => cell.length));
-    for (let line = 0; line < lines; line++) {
-      table.push(
-        cells.map((cell, column) => {
-          const paint = row[column]!.paint;
-          const text = cell[line] ?? '';
-          return line === 0 && paint !== undefined ? paint(text) : text;
-        }),
-      );
-    }
-  });
-  return table.toString();
+  const edge = (left: string, middle: string, right: string): string =>
+    `${left}${widths.map((columns) => '─'.repeat(columns)).join(middle)}${right}`;
+  const lines = [
+    edge('┌', '┬', '┐'),
+    ...rowLines(
+      head.map((text) => ({ text })),
+      widths,
+    ),
+  ];
+  const rule = rowLines(
+    widths.map((columns) => ({ text: '─'.repeat(columns - PADDING) })),
+    widths,
+  );
+  for (const [index, row] of rows.entries()) {
+    if (rules || index === 0) lines.push(...rule);
+    for (const line of rowLines(row, widths)) lines.push(line);
+  }
+  lines.push(edge('└', '┴', '┘'));
+  return lines.join('\n');
 }
 
-/** Breaks at blanks, and within words that fill a line. In one pass: the table's own wrapping takes seconds for a long word. */
+/** One row, as many lines high as its highest cell. */
+function rowLines(row: readonly Cell[], widths: readonly number[]): string[] {
+  const cells = row.map(({ text }, column) => wrap(text, widths[column]! - PADDING).split('\n'));
+  const height = Math.max(...cells.map((cell) => cell.length));
+  return Array.from({ length: height }, (_, line) => {
+    const drawn = cells.map((cell, column) => {
+      const text = cell[line] ?? '';
+      const paint = line === 0 ? row[column]!.paint : undefined;
+      return ` ${paint === undefined ? text : paint(text)}${' '.repeat(Math.max(0, widths[column]! - PADDING - widthOf(text)))} `;
+    });
+    return `│${drawn.join('│')}│`;
+  });
+}
+
+/** Breaks at blanks, and within words that fill a line. In one pass over the text. */
 export function wrap(text: string, width: number): string {
   return text
     .split('\n')
@@ -87,8 +99,10 @@ function wrapLine(text: string, width: number): string {
   return [...lines, line.trimEnd()].join('\n');
 }
 
+/** Columns of a terminal that a text takes. */
 function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
   let width = 0;
-  for (const char of text) width += char.codePointAt(0)! >= WIDE_FROM ? 2 : 1;
+  for (const char of text) width += MARK.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
   return width;
 }

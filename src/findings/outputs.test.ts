@@ -77,14 +77,13 @@ test('one run writes every format it was asked for, and standard output gets its
   );
 });
 
-test('a file that was there is replaced, a link stays a link, and a device stays a device', async () => {
+test('a file that was there is replaced, and a link stays a link', async () => {
   writeFileSync(path('real.json'), 'old');
   symlinkSync(path('real.json'), path('link.json'));
   const report = cleanReport();
-  await writeOutputs(report, parseOutputs([`json=${path('link.json')}`, 'html=/dev/null']), () => {});
+  await writeOutputs(report, parseOutputs([`json=${path('link.json')}`]), () => {});
   assert.ok(lstatSync(path('link.json')).isSymbolicLink());
   assert.equal(readFileSync(path('real.json'), 'utf8'), renderReport(report, 'json'));
-  assert.ok(lstatSync('/dev/null').isCharacterDevice());
 });
 
 test('a file that cannot be written is refused before the work, and leaves nothing behind', async () => {
@@ -104,6 +103,7 @@ test('a file that cannot be written is refused before the work, and leaves nothi
   assert.ok(!existsSync(path('nowhere')));
 });
 
+// The same holds for a device; a test that fails must not be able to replace one of the machine's.
 test('a pipe is written to as it is', () => {
   execFileSync('mkfifo', [path('pipe')]);
   const script = `import('${new URL('./outputs.js', import.meta.url).href}').then(async (outputs) => {

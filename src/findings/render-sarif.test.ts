@@ -11,7 +11,7 @@ import {
 } from '../../test/support/sample-report.js';
 import { assertSarif } from '../../test/support/sarif-shape.js';
 import type { Finding, FindingPlace } from './finding.js';
-import { renderSarif } from './render-sarif.js';
+import { fingerprints, renderSarif } from './render-sarif.js';
 import type { Report } from './report.js';
 import { isFilePlace, locationOf } from './sarif-location.js';
 import { messageText } from './sarif-text.js';
@@ -94,6 +94,16 @@ test('a fingerprint tells rules, nodes, sources and several in one file apart', 
     sampleFinding({ id, where: { node: 'n', source: 's.yaml', ...where } });
   const all = [at({}), at({}, 'a.c'), at({ node: 'm' }), at({ source: 't.yaml' }), at({ line: 4 }), at({ line: 9 })];
   assert.equal(new Set(prints(all)).size, all.length);
+});
+
+test('several findings in one file keep their fingerprints by the order of their lines, whatever they say', () => {
+  const at = (line: number, title: string): Finding =>
+    sampleFinding({ title, where: { node: 'n', source: 's.yaml', line } });
+  const byLine = (findings: readonly Finding[]): [number, string][] =>
+    [...fingerprints(findings)]
+      .map(([{ where }, print]): [number, string] => [where.line!, print])
+      .sort((a, b) => a[0] - b[0]);
+  assert.deepEqual(byLine([at(4, 'a'), at(9, 'b')]), byLine([at(4, 'z'), at(9, 'b')]));
 });
 
 test('a waived finding is suppressed with its reason, one whose waiver is over is not', () => {

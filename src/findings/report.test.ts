@@ -1,5 +1,6 @@
 /** Goal: the verdict is never better than what was seen, and a saved report is read back exactly or refused in words. Method: examples, one property. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { cleanReport, incidentReport, sampleFinding, uncheckedReport } from '../../test/support/sample-report.js';
@@ -131,4 +132,10 @@ test('a report of any texts is the same after saving and reading twice (seed 71)
     }),
     { seed: 71, numRuns: 50 },
   );
+});
+
+test('docs/REPORT.md has a row for every field of a report, and no other', () => {
+  const page = readFileSync(new URL('../../../docs/REPORT.md', import.meta.url), 'utf8');
+  const documented = Array.from(page.matchAll(/^\| `([A-Za-z]+)`/gm), ([, name]) => name);
+  assert.deepEqual(documented, Object.keys(incidentReport()));
 });

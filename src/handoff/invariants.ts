@@ -161,6 +161,12 @@ export function oneTerminalResult(view: View): string | null {
   return null;
 }
 
+/** An invariant that does not hold: its name, and what is wrong. */
+export interface BrokenInvariant {
+  readonly invariant: string;
+  readonly words: string;
+}
+
 export const GATEWAY_INVARIANTS: readonly Invariant[] = [oneTerminalResult];
 export const PREFILL_INVARIANTS: readonly Invariant[] = [
   everyPageIsAccountedFor,
@@ -179,12 +185,28 @@ export const DECODE_INVARIANTS: readonly Invariant[] = [
   idleDecodeHoldsNothing,
 ];
 
+const INVARIANTS = { gateway: GATEWAY_INVARIANTS, prefill: PREFILL_INVARIANTS, decode: DECODE_INVARIANTS };
+
 /** The first broken invariant of an actor's record, or null. */
+export function brokenInvariant(view: View): BrokenInvariant | null {
+  // Asked of millions of states: the calls are written out, so that each can be compiled into its place.
+  const { actor } = view.shape;
+  const words =
+    actor === 'gateway'
+      ? oneTerminalResult(view)
+      : (everyPageIsAccountedFor(view) ??
+        ownersMatchLists(view) ??
+        refsMatchPrefixes(view) ??
+        prefixesStayInsideOneTenant(view) ??
+        (actor === 'prefill'
+          ? (writesAreCounted(view) ?? idlePrefillHoldsNothing(view))
+          : (decodeStartsOnAVerifiedCount(view) ?? idleDecodeHoldsNothing(view))));
+  if (words === null) return null;
+  const invariant = INVARIANTS[actor].find((check) => check(view) !== null)?.name ?? '';
+  return { invariant, words: `${actor}: ${words}` };
+}
+
+/** The first broken invariant of an actor's record in words, or null. */
 export function firstBroken(view: View): string | null {
-  const invariants = { gateway: GATEWAY_INVARIANTS, prefill: PREFILL_INVARIANTS, decode: DECODE_INVARIANTS };
-  for (const invariant of invariants[view.shape.actor]) {
-    const broken = invariant(view);
-    if (broken !== null) return `${view.shape.actor}: ${broken}`;
-  }
-  return null;
+  return brokenInvariant(view)?.words ?? null;
 }

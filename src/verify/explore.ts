@@ -1,173 +1,294 @@
-/** Breadth-first exploration: shortest counterexamples, a bound that is said, liveness over the whole graph that was seen. */
-import type { Model } from './model.js';
+/** Breadth-first exploration: shortest counterexamples, bounded memory that is said, liveness over the whole graph that was seen. */
+import { assert } from '../base/assert.js';
+import { threadCpuS } from '../base/cpu.js';
+import { EdgeLog } from './edges.js';
+import { ACTION_INDEX_MAX, ACTIONS_MAX, type Broken, type Model } from './model.js';
+import { BitSet, IntList, StateQueue } from './store.js';
+import { collisionProbability, Fingerprint, StateTable } from './table.js';
+
+export type VerdictWord = 'holds' | 'violated' | 'incomplete';
+
+export interface Violation {
+  readonly kind: 'always' | 'liveness';
+  readonly invariant: string;
+  readonly words: string;
+  /** The actions that lead from the first state to the broken one; no shorter way does. */
+  readonly path: readonly number[];
+}
 
 export interface Exploration {
-  readonly verdict: 'holds' | 'violated' | 'incomplete';
+  readonly verdict: VerdictWord;
+  /** Why the verdict is "incomplete"; empty otherwise. */
+  readonly reasons: readonly string[];
   readonly distinct: number;
   readonly generated: number;
   readonly depth: number;
-  /** What broke, and the actions that lead there. */
-  readonly broken: { readonly words: string; readonly path: readonly string[] } | null;
-  readonly reached: Readonly<Record<string, boolean>>;
-  /** States from which nothing settled can be reached; null where the graph was cut by the bound. */
-  readonly stuck: { readonly count: number; readonly path: readonly string[] } | null;
+  readonly cpuS: number;
+  /** Distinct states per CPU-second of this thread, until the last state was met. */
+  readonly rate: number;
+  readonly memoryBytes: number;
+  readonly collisionProbability: number;
+  /** Times that each kind of action was taken. */
+  readonly coverage: Readonly<Record<string, number>>;
+  /** The depth at which each `sometimes` was first met; null: never. */
+  readonly witnesses: Readonly<Record<string, number | null>>;
+  readonly violation: Violation | null;
+  /** States from which nothing settled can be reached; null where that was not checked. */
+  readonly stuck: number | null;
+  readonly progressEdges: number;
 }
 
 export interface ExploreOptions {
-  /** The most distinct states that are kept; a space that has more is cut, and the verdict says so. */
-  readonly statesMax: number;
+  /** All stores together. A space that needs more is cut, and the verdict says so. */
+  readonly memoryBytesMax?: number;
+  /** The most distinct states; for tests, and for a quick look. */
+  readonly statesMax?: number;
+  /** False: safety only; no edges are kept. */
+  readonly liveness?: boolean;
+  /** False: neither actions that never fired nor witnesses never seen make the verdict incomplete. */
+  readonly coverage?: boolean;
 }
 
-const ACTIONS_MAX = 256;
+export const MEMORY_BYTES_DEFAULT: number = 3 * 2 ** 30;
+/** States between two looks at the memory. */
+const LOOK_EVERY = 4096;
+/** What the queue, the list of parents and the block of edges may grow by between two looks. */
+const SLACK_BYTES = 40 << 20;
 
-class StateTable {
-  readonly cells: Uint8Array;
-  readonly parent: Int32Array;
-  readonly action: Int32Array;
-  count = 0;
-  readonly #index: Int32Array;
-  readonly #mask: number;
-
-  constructor(
-    readonly width: number,
-    statesMax: number,
-  ) {
-    this.cells = new Uint8Array(width * statesMax);
-    this.parent = new Int32Array(statesMax);
-    this.action = new Int32Array(statesMax);
-    let size = 1;
-    while (size < statesMax * 2) size *= 2;
-    this.#index = new Int32Array(size);
-    this.#mask = size - 1;
-  }
-
-  /** The number of the state, and whether it is new; -1 where it is new and the table is full. */
-  add(state: Uint8Array, parent: number, action: number): { readonly id: number; readonly isNew: boolean } {
-    let probe = hashOf(state, this.width) & this.#mask;
-    for (;;) {
-      const found = this.#index[probe];
-      if (found === 0) break;
-      if (this.#same(found - 1, state)) return { id: found - 1, isNew: false };
-      probe = (probe + 1) & this.#mask;
-    }
-    if (this.count >= this.parent.length) return { id: -1, isNew: false };
-    const id = this.count++;
-    this.#index[probe] = id + 1;
-    this.cells.set(state, id * this.width);
-    this.parent[id] = parent;
-    this.action[id] = action;
-    return { id, isNew: true };
-  }
-
-  #same(id: number, state: Uint8Array): boolean {
-    const at = id * this.width;
-    for (let i = 0; i < this.width; i++) if (this.cells[at + i] !== state[i]) return false;
-    return true;
-  }
+export function explore(model: Model, options: ExploreOptions = {}): Exploration {
+  return new Explorer(model, options).run();
 }
 
-function hashOf(state: Uint8Array, width: number): number {
-  let h = 0x811c9dc5;
-  for (let i = 0; i < width; i++) h = Math.imul(h ^ state[i], 0x01000193);
-  h ^= h >>> 15;
-  h = Math.imul(h, 0x2c1b3c6d);
-  return (h ^ (h >>> 13)) >>> 0;
-}
+class Explorer {
+  readonly #model: Model;
+  readonly #options: ExploreOptions;
+  readonly #words: Int32Array;
+  readonly #table = new StateTable();
+  readonly #queue = new StateQueue();
+  readonly #parents = new IntList();
+  readonly #via = new IntList();
+  readonly #settled = new BitSet();
+  readonly #print = new Fingerprint();
+  readonly #best = new Fingerprint();
+  readonly #image: Int32Array;
+  readonly #taken: Float64Array;
+  readonly #firstSeen: number[];
+  #edges: EdgeLog | null;
+  #missing: number[];
+  #generated = 0;
+  #outside = 0;
+  #violation: Violation | null = null;
+  readonly #reasons: string[] = [];
+  #memoryBytes = 0;
 
-export function explore(model: Model, options: ExploreOptions): Exploration {
-  const { width } = model;
-  const table = new StateTable(width, options.statesMax);
-  const scratch = new Uint8Array(width);
-  const actions = new Int32Array(ACTIONS_MAX);
-  const edgesFrom: number[] = [];
-  const edgesTo: number[] = [];
-  const reached = new Map(model.sometimes.map((property) => [property.name, false]));
-  let generated = 0;
-  let isCut = false;
-  model.init(scratch, 0);
-  table.add(scratch, -1, -1);
-  const depths = [0];
-  for (let id = 0; id < table.count; id++) {
-    const at = id * width;
-    for (const property of model.sometimes) if (property.holds(table.cells, at)) reached.set(property.name, true);
-    const words = model.broken(table.cells, at);
-    if (words !== null) {
-      return result('violated', { words, path: pathTo(model, table, id) }, null);
-    }
-    const count = model.actions(table.cells, at, actions);
-    for (let i = 0; i < count; i++) {
-      if (!model.next(table.cells, at, actions[i], scratch, 0)) continue;
-      generated++;
-      const { id: to, isNew } = table.add(scratch, id, actions[i]);
-      if (to < 0) {
-        isCut = true;
-        break;
-      }
-      if (isNew) depths.push(depths[id] + 1);
-      edgesFrom.push(id);
-      edgesTo.push(to);
-    }
-    if (isCut) break;
+  constructor(model: Model, options: ExploreOptions) {
+    this.#model = model;
+    this.#options = options;
+    assert(
+      model.width % 4 === 0 && model.cells.byteLength === model.width,
+      'a record is whole words, in its own buffer',
+    );
+    this.#words = new Int32Array(model.cells.buffer, model.cells.byteOffset, model.width / 4);
+    this.#image = new Int32Array(model.width / 4);
+    this.#taken = new Float64Array(model.kinds.length);
+    this.#edges = options.liveness === false ? null : new EdgeLog(ACTIONS_MAX);
+    this.#firstSeen = model.properties.sometimes.map(() => -1);
+    this.#missing = model.properties.sometimes.map((_, index) => index);
   }
-  if (isCut) return result('incomplete', null, null);
-  const stuck = stuckStates(model, table, edgesFrom, edgesTo);
-  return result(stuck.count > 0 ? 'violated' : 'holds', null, stuck);
 
-  function result(
-    verdict: Exploration['verdict'],
-    broken: Exploration['broken'],
-    stuckFound: Exploration['stuck'],
-  ): Exploration {
-    const depth = depths[table.count - 1];
+  run(): Exploration {
+    const startS = threadCpuS();
+    this.#model.init();
+    this.#meet(-1, -1);
+    this.#explore();
+    const exploreS = threadCpuS() - startS;
+    const isWhole = this.#violation === null && this.#reasons.length === 0;
+    const stuck = isWhole ? this.#checkLiveness() : null;
+    if (isWhole && this.#violation === null) this.#checkCoverage();
+    this.#lookAtMemory();
+    const distinct = this.#table.count;
     return {
-      verdict,
-      distinct: table.count,
-      generated,
-      depth,
-      broken,
-      reached: Object.fromEntries(reached),
-      stuck: stuckFound,
+      verdict: this.#violation !== null ? 'violated' : this.#reasons.length > 0 ? 'incomplete' : 'holds',
+      reasons: this.#violation === null ? this.#reasons : [],
+      distinct,
+      generated: this.#generated,
+      depth: this.#depthOf(distinct - 1),
+      cpuS: threadCpuS() - startS,
+      rate: Math.round(distinct / Math.max(exploreS, 1e-6)),
+      memoryBytes: this.#memoryBytes,
+      collisionProbability: collisionProbability(distinct),
+      coverage: Object.fromEntries(this.#model.kinds.map(({ name }, kind) => [name, this.#taken[kind]])),
+      witnesses: this.#witnesses(),
+      violation: this.#violation,
+      stuck,
+      progressEdges: this.#edges?.count ?? 0,
     };
   }
-}
 
-function pathTo(model: Model, table: StateTable, id: number): string[] {
-  const path: string[] = [];
-  for (let state = id; table.parent[state] >= 0; state = table.parent[state]) {
-    path.unshift(model.inWords(table.action[state], table.cells, table.parent[state] * table.width));
-  }
-  return path;
-}
-
-/** Backwards from the settled states over every edge: what is not met can never settle. */
-function stuckStates(
-  model: Model,
-  table: StateTable,
-  edgesFrom: readonly number[],
-  edgesTo: readonly number[],
-): { count: number; path: string[] } {
-  const starts = new Int32Array(table.count + 1);
-  for (const to of edgesTo) starts[to + 1]++;
-  for (let i = 0; i < table.count; i++) starts[i + 1] += starts[i];
-  const into = new Int32Array(edgesTo.length);
-  const fill = starts.slice();
-  for (const [i, to] of edgesTo.entries()) into[fill[to]++] = edgesFrom[i];
-  const canSettle = new Uint8Array(table.count);
-  const queue: number[] = [];
-  for (let id = 0; id < table.count; id++) {
-    if (!model.settled(table.cells, id * table.width)) continue;
-    canSettle[id] = 1;
-    queue.push(id);
-  }
-  while (queue.length > 0) {
-    const id = queue.pop() as number;
-    for (let i = starts[id]; i < starts[id + 1]; i++) {
-      if (canSettle[into[i]] === 1) continue;
-      canSettle[into[i]] = 1;
-      queue.push(into[i]);
+  #explore(): void {
+    const { kinds } = this.#model;
+    const isProgress = Uint8Array.from(kinds, (kind) => (kind.isProgress ? 1 : 0));
+    const actions = new Int32Array(ACTIONS_MAX);
+    const targets = new Int32Array(ACTIONS_MAX);
+    const state = new Int32Array(this.#model.width / 4);
+    const words = this.#words;
+    for (let id = 0; id < this.#table.count && this.#violation === null; id++) {
+      if (id % LOOK_EVERY === 0 && !this.#mayGoOn()) return;
+      const length = this.#queue.shift(state);
+      for (let i = 0; i < length; i++) words[i] = state[i];
+      let edges = 0;
+      const count = this.#model.boundary() ? this.#model.actions(actions) : this.#stopHere();
+      for (let a = 0; a < count; a++) {
+        if (a > 0) for (let i = 0; i < length; i++) words[i] = state[i];
+        const action = actions[a];
+        const kind = (action / ACTION_INDEX_MAX) | 0;
+        this.#model.next(action);
+        const to = this.#meet(id, action);
+        this.#taken[kind]++;
+        if (isProgress[kind] === 1 && to !== id) targets[edges++] = to;
+        if (this.#violation !== null) return;
+      }
+      this.#edges?.add(targets, edges);
+      if (this.#table.count >= (this.#options.statesMax ?? Number.POSITIVE_INFINITY)) {
+        if (id + 1 < this.#table.count)
+          this.#reasons.push(`the bound of ${this.#options.statesMax} states was reached`);
+        else continue;
+        return;
+      }
     }
   }
-  const first = canSettle.indexOf(0);
-  if (first < 0) return { count: 0, path: [] };
-  return { count: canSettle.reduce((sum, can) => sum + (1 - can), 0), path: pathTo(model, table, first) };
+
+  #stopHere(): number {
+    if (this.#outside++ === 0) this.#reasons.push('states outside of the boundary were not explored');
+    return 0;
+  }
+
+  /** Counts the state that the model is in; a new one is checked and waits to be explored. */
+  #meet(from: number, action: number): number {
+    const model = this.#model;
+    const length = model.wordsUsed();
+    if (from >= 0) this.#generated++;
+    this.#print.of(this.#words, length);
+    const id =
+      model.symmetry === undefined
+        ? this.#table.add(this.#print.low, this.#print.high)
+        : this.#addLeast(length, model.symmetry);
+    if (!this.#table.isNew) return id;
+    this.#parents.push(from);
+    this.#via.push(action);
+    this.#queue.push(this.#words, length);
+    const broken = model.properties.always();
+    if (broken !== null) this.#violation = { kind: 'always', ...broken, path: this.#pathTo(id) };
+    if (this.#edges !== null && model.properties.settled()) this.#settled.set(id);
+    if (this.#missing.length > 0) this.#look(id);
+    return id;
+  }
+
+  /** Of all images of the state the one with the least fingerprint stands for all of them. */
+  #addLeast(length: number, symmetry: NonNullable<Model['symmetry']>): number {
+    const words = this.#words;
+    const best = this.#best;
+    best.low = this.#print.low;
+    best.high = this.#print.high;
+    const kept = this.#image;
+    for (let i = 0; i < length; i++) kept[i] = words[i];
+    for (let image = 0; image < symmetry.count; image++) {
+      if (image > 0) for (let i = 0; i < length; i++) words[i] = kept[i];
+      symmetry.image(image);
+      this.#print.of(words, this.#model.wordsUsed());
+      const isLess = this.#print.low < best.low || (this.#print.low === best.low && this.#print.high < best.high);
+      if (image > 0 && !isLess) continue;
+      best.low = this.#print.low;
+      best.high = this.#print.high;
+    }
+    for (let i = 0; i < length; i++) words[i] = kept[i];
+    return this.#table.add(best.low, best.high);
+  }
+
+  #look(id: number): void {
+    const { sometimes } = this.#model.properties;
+    this.#missing = this.#missing.filter((index) => {
+      if (!sometimes[index].holds()) return true;
+      this.#firstSeen[index] = id;
+      return false;
+    });
+  }
+
+  #lookAtMemory(): number {
+    const bytes =
+      this.#table.bytes +
+      this.#queue.bytes +
+      this.#parents.bytes +
+      this.#via.bytes +
+      this.#settled.bytes +
+      (this.#edges?.bytes ?? 0);
+    this.#memoryBytes = Math.max(this.#memoryBytes, bytes);
+    return bytes;
+  }
+
+  /** Where memory ends, the edges go first: what is left still proves safety. */
+  #mayGoOn(): boolean {
+    const bytesMax = this.#options.memoryBytesMax ?? MEMORY_BYTES_DEFAULT;
+    const wanted = (): number => this.#lookAtMemory() + this.#table.bytesToGrow(LOOK_EVERY * ACTIONS_MAX) + SLACK_BYTES;
+    if (wanted() <= bytesMax) return true;
+    if (this.#edges !== null) {
+      this.#edges = null;
+      this.#reasons.push('liveness: its edges do not fit into the memory');
+      if (wanted() <= bytesMax) return true;
+    }
+    this.#reasons.push(`the bound of ${bytesMax} bytes was reached`);
+    return false;
+  }
+
+  #checkLiveness(): number | null {
+    if (this.#edges === null) return null;
+    const { first, count } = this.#edges.stuck(this.#settled, this.#table.count);
+    if (count > 0) {
+      const words = `${count} states from which nothing can settle any more, whatever the system does`;
+      this.#violation = { kind: 'liveness', invariant: 'everythingCanSettle', words, path: this.#pathTo(first) };
+    }
+    return count;
+  }
+
+  #checkCoverage(): void {
+    if (this.#options.coverage === false) return;
+    const unused = this.#model.kinds.filter(({ isExpected }, kind) => isExpected && this.#taken[kind] === 0);
+    for (const { name } of unused) this.#reasons.push(`the action "${name}" never fired`);
+    for (const index of this.#missing) {
+      this.#reasons.push(`"${this.#model.properties.sometimes[index].name}" was never seen`);
+    }
+  }
+
+  #witnesses(): Record<string, number | null> {
+    const found: Record<string, number | null> = {};
+    for (const [index, { name }] of this.#model.properties.sometimes.entries()) {
+      const id = this.#firstSeen[index];
+      found[name] = id < 0 ? null : this.#depthOf(id);
+    }
+    return found;
+  }
+
+  #depthOf(id: number): number {
+    return this.#pathTo(id).length;
+  }
+
+  #pathTo(id: number): number[] {
+    const path: number[] = [];
+    for (let state = id; this.#parents.at(state) >= 0; state = this.#parents.at(state)) path.push(this.#via.at(state));
+    return path.reverse();
+  }
+}
+
+/** The invariant that breaks at the end of a path, told again from the first state. */
+export function replayPath(
+  model: Model,
+  path: readonly number[],
+  at: (step: number, action: number) => void,
+): Broken | null {
+  model.init();
+  for (const [step, action] of path.entries()) {
+    at(step, action);
+    model.next(action);
+  }
+  return model.properties.always();
 }

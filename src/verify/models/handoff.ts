@@ -1,469 +1,549 @@
 /**
  * The handoff protocol with its surroundings, for the checker: the very `step` functions that the engine runs, a control wire that
  * loses, repeats and reorders, one-sided page writes that land late and in any order, clients that leave, nodes that restart.
- * Memory is modelled by its tags: which (slot, attempt, place, epoch) was last written to each page of decode's pool.
+ * Memory is modelled by its tags: which (slot, attempt, place, epoch) was last written to each page of decode's pool. Two equal
+ * messages on the wire are one. A timer rings when the wire is quiet: it is longer than the network's delay.
  */
+import { assert } from '../../base/assert.js';
 import { DecodePhase, leaseList, stepDecode, Verdict } from '../../handoff/decode.js';
+import { FAULTS } from '../../handoff/faults.js';
 import { GatewayPhase, stepGateway } from '../../handoff/gateway.js';
-import { firstBroken } from '../../handoff/invariants.js';
 import {
   DH,
   DS,
   GH,
   GS,
   listAt,
-  newView,
   PageState,
   PG,
   PH,
   PS,
   pageAt,
   resetView,
-  type Rules,
-  shapeOf,
   slotAt,
   type View,
 } from '../../handoff/layout.js';
-import {
-  E,
-  EFFECT_WIDTH,
-  EffectKind,
-  EventKind,
-  EVENT_FIXED_WIDTH,
-  eventInWords,
-  newOut,
-  type Out,
-  Result,
-} from '../../handoff/messages.js';
+import { E, EFFECT_WIDTH, EffectKind, EVENT_FIXED_WIDTH, EventKind, newOut, type Out } from '../../handoff/messages.js';
 import { EPOCH, PrefillPhase, stepPrefill, TARGET } from '../../handoff/prefill.js';
-import type { Model } from '../model.js';
+import { ACTION_INDEX_MAX, type ActionKind, type Model } from '../model.js';
+import { A, ACTION_NAMES, actionKinds } from './handoff-actions.js';
+import { HandoffProperties } from './handoff-properties.js';
+import {
+  contentOf,
+  DECODE,
+  ENV,
+  GATEWAY,
+  ownerAttempt,
+  ownerSlot,
+  packFirst,
+  packPair,
+  packSecond,
+  PAGES_PER_SLOT,
+  PREFILL,
+  SEALED,
+  sealedContent,
+  sealedTenant,
+  SPOILT,
+  TORN,
+  unpack,
+  WorldRecord,
+  writeDecode,
+  writeOf,
+  writePage,
+  writePrefill,
+  writtenContent,
+} from './handoff-record.js';
+import type { HandoffScope } from './handoff-scope.js';
+import { handoffActionInWords } from './handoff-words.js';
 
-export interface HandoffScope {
-  readonly slots: number;
-  readonly prefillPages: number;
-  readonly decodePages: number;
-  /** Pages of each slot's prompt; one token a page. */
-  readonly promptPages: readonly number[];
-  readonly tenants: readonly number[];
-  readonly retries: number;
-  readonly aborts: number;
-  readonly losses: number;
-  readonly repeats: number;
-  readonly prefillCrashes: number;
-  readonly decodeCrashes: number;
-  readonly abandons: number;
-  readonly messagesMax: number;
-  /** The largest prompt that the gateway admits, in tokens. */
-  readonly limit: number;
-  readonly rules: Rules;
-}
-
-const GATEWAY = 1;
-const PREFILL = 2;
-const DECODE = 3;
-const CONTENT_WIDTH = 4;
-const WRITE_WIDTH = 7;
-
-const ENV = {
-  aborts: 0,
-  losses: 1,
-  repeats: 2,
-  prefillCrashes: 3,
-  decodeCrashes: 4,
-  abandons: 5,
-  /** Bit i: incarnation i of prefill may write. */
-  registered: 6,
-  leaked: 7,
-  submitted: 8,
-  tainted: 9,
-} as const;
-const ENV_WIDTH = 10;
-
-const ACTIONS = [
-  'submit',
-  'clientGone',
-  'deliver',
-  'repeat',
-  'lose',
-  'prefill admits',
-  'prefill computes',
-  'prefill abandons',
-  'land',
-  'decode leases',
-  'decode verifies',
-  'read begins',
-  'read ends',
-  'finish',
-  'gateway asks again',
-  'prefill asks again',
-  'decode asks again',
-  'drain timeout',
-  'prefill restarts',
-  'decode restarts',
-  'gateway learns of prefill',
-  'gateway learns of decode',
-  'decode learns of prefill',
-  'prefill learns of decode',
-] as const;
-type ActionName = (typeof ACTIONS)[number];
-const INDEX_MAX = 32;
-const code = (name: ActionName, index = 0): number => ACTIONS.indexOf(name) * INDEX_MAX + index;
-const A = Object.fromEntries(ACTIONS.map((name, index) => [name, index])) as Record<ActionName, number>;
+const TORN_WRITE = 1 << FAULTS.indexOf('torn-write');
 
 export class HandoffModel implements Model {
+  readonly scope: HandoffScope;
+  readonly record: WorldRecord;
   readonly width: number;
-  readonly sometimes: Model['sometimes'];
-  readonly #scope: HandoffScope;
+  readonly cells: Uint8Array;
+  readonly kinds: readonly ActionKind[];
+  readonly properties: HandoffProperties;
+  readonly #words: Int32Array;
   readonly #g: View;
   readonly #p: View;
   readonly #d: View;
-  readonly #event: Int32Array;
+  readonly #env: number;
+  readonly #event = new Int32Array(EVENT_FIXED_WIDTH + 2 * PAGES_PER_SLOT);
   readonly #out: Out;
-  readonly #contentBase: number;
-  readonly #writeBase: number;
-  readonly #writesMax: number;
-  readonly #messageBase: number;
-  readonly #messageWidth: number;
-  readonly #envBase: number;
-  #cells: Uint8Array = new Uint8Array(0);
-  #at = 0;
+  readonly #pairs = new Int32Array(2 * PAGES_PER_SLOT);
+  readonly #tears: boolean;
+  /** Hash of each request's first page. */
+  readonly #hashes: Int32Array;
+  /** Whether the page that a step seals holds what its hash says; looked at before the step. */
+  #sealsOwn = false;
+  #into: Int32Array = new Int32Array(0);
+  #count = 0;
 
   constructor(scope: HandoffScope) {
-    this.#scope = scope;
-    const pagesPerSlot = Math.max(...scope.promptPages);
-    const empty = new Uint8Array(4096);
-    this.#g = newView(shapeOf('gateway', { slots: scope.slots }), scope.rules, empty);
-    this.#p = newView(
-      shapeOf('prefill', { slots: scope.slots, pages: scope.prefillPages, pagesPerSlot }),
-      scope.rules,
-      empty,
-    );
-    this.#d = newView(
-      shapeOf('decode', { slots: scope.slots, pages: scope.decodePages, pagesPerSlot }),
-      scope.rules,
-      empty,
-    );
-    this.#event = new Int32Array(EVENT_FIXED_WIDTH + 2 * pagesPerSlot);
-    this.#out = newOut(scope.slots);
-    this.#contentBase = this.#g.shape.width + this.#p.shape.width + this.#d.shape.width;
-    this.#writeBase = this.#contentBase + scope.decodePages * CONTENT_WIDTH;
-    this.#writesMax = scope.promptPages.reduce((sum, pages) => sum + pages, 0) + pagesPerSlot;
-    this.#messageBase = this.#writeBase + this.#writesMax * WRITE_WIDTH;
-    this.#messageWidth = 1 + EVENT_FIXED_WIDTH + 2 * pagesPerSlot;
-    this.#envBase = this.#messageBase + scope.messagesMax * this.#messageWidth;
-    this.width = this.#envBase + ENV_WIDTH;
-    this.sometimes = this.#witnesses();
+    this.scope = scope;
+    this.record = new WorldRecord(scope);
+    const { cells, words, gateway, prefill, decode, env } = this.record;
+    this.width = cells.length;
+    this.cells = cells;
+    this.#words = words;
+    this.#g = gateway;
+    this.#p = prefill;
+    this.#d = decode;
+    this.#env = env;
+    this.#out = newOut(scope.slots, PAGES_PER_SLOT);
+    this.#hashes = Int32Array.from(scope.requests, ({ hash }) => hash);
+    this.#tears = scope.tears > 0 && (scope.rules.faults & TORN_WRITE) !== 0;
+    this.kinds = actionKinds(scope);
+    this.properties = new HandoffProperties(scope, this.record);
   }
 
-  #witnesses(): Model['sometimes'] {
-    const slotPhase =
-      (view: View, phaseField: number, phase: number) =>
-      (cells: Uint8Array, at: number): boolean => {
-        this.#bind(cells, at);
-        for (let slot = 0; slot < this.#scope.slots; slot++) {
-          if (cells[slotAt(view, slot) + phaseField] === phase) return true;
-        }
-        return false;
-      };
-    return [
-      { name: 'a request streams', holds: slotPhase(this.#g, GS.phase, GatewayPhase.streaming) },
-      { name: 'decode drains', holds: slotPhase(this.#d, DS.phase, DecodePhase.draining) },
-      { name: 'prefill waits for its writes to settle', holds: slotPhase(this.#p, PS.phase, PrefillPhase.stopping) },
-    ];
-  }
-
-  init(cells: Uint8Array, at: number): void {
-    cells.fill(0, at, at + this.width);
-    this.#bind(cells, at);
+  init(): void {
+    const { cells, scope } = this;
+    cells.fill(0);
     resetView(this.#g, 1, 1);
     resetView(this.#p, 1, 1);
     resetView(this.#d, 1, 1);
-    const env = at + this.#envBase;
-    cells[env + ENV.aborts] = this.#scope.aborts;
-    cells[env + ENV.losses] = this.#scope.losses;
-    cells[env + ENV.repeats] = this.#scope.repeats;
-    cells[env + ENV.prefillCrashes] = this.#scope.prefillCrashes;
-    cells[env + ENV.decodeCrashes] = this.#scope.decodeCrashes;
-    cells[env + ENV.abandons] = this.#scope.abandons;
+    const env = this.#env;
+    cells[env + ENV.aborts] = scope.aborts;
+    cells[env + ENV.losses] = scope.losses;
+    cells[env + ENV.repeats] = scope.repeats;
+    cells[env + ENV.prefillCrashes] = scope.prefillCrashes;
+    cells[env + ENV.decodeCrashes] = scope.decodeCrashes;
+    cells[env + ENV.abandons] = scope.abandons;
+    cells[env + ENV.handles] = scope.handles;
+    cells[env + ENV.tears] = scope.tears;
     cells[env + ENV.registered] = 1 << 1;
+    this.properties.touchAll();
   }
 
-  #bind(cells: Uint8Array, at: number): void {
-    this.#cells = cells;
-    this.#at = at;
-    const views = [this.#g, this.#p, this.#d] as { cells: Uint8Array; at: number; shape: View['shape'] }[];
-    let base = at;
-    for (const view of views) {
-      view.cells = cells;
-      view.at = base;
-      base += view.shape.width;
+  wordsUsed(): number {
+    return this.record.messages + 2 * this.cells[this.#env + ENV.messages];
+  }
+
+  boundary(): boolean {
+    return true;
+  }
+
+  actions(into: Int32Array): number {
+    const { cells } = this;
+    const env = this.#env;
+    this.#into = into;
+    this.#count = 0;
+    const messages = cells[env + ENV.messages];
+    const writes = cells[env + ENV.writes];
+    for (let m = 0; m < messages; m++) {
+      this.#add(A.deliver, m);
+      if (cells[env + ENV.repeats] > 0) this.#add(A.repeat, m);
+      if (cells[env + ENV.losses] > 0) this.#add(A.lose, m);
+    }
+    for (let w = 0; w < writes; w++) {
+      this.#add(A.land, w);
+      if (this.#tears && cells[env + ENV.tears] > 0) this.#add(A.tear, w);
+    }
+    this.#submissions();
+    for (let slot = 0; slot < this.scope.slots; slot++) this.#slotActions(slot, messages + writes === 0);
+    if (this.scope.prefixes) this.#evictions();
+    this.#restarts();
+    return this.#count;
+  }
+
+  #add(kind: number, index: number): void {
+    this.#into[this.#count++] = kind * ACTION_INDEX_MAX + index;
+  }
+
+  #submissions(): void {
+    const submitted = this.cells[this.#env + ENV.submitted];
+    if (submitted === (1 << this.scope.requests.length) - 1 || this.#freeSlot() < 0) return;
+    for (let request = 0; request < this.scope.requests.length; request++) {
+      if (((submitted >> request) & 1) === 0) this.#add(A.submit, request);
     }
   }
 
-  #env(field: number): number {
-    return this.#cells[this.#at + this.#envBase + field];
+  #freeSlot(): number {
+    for (let slot = 0; slot < this.scope.slots; slot++) {
+      if (this.cells[slotAt(this.#g, slot) + GS.phase] === GatewayPhase.idle) return slot;
+    }
+    return -1;
   }
 
-  #setEnv(field: number, value: number): void {
-    this.#cells[this.#at + this.#envBase + field] = value;
+  #slotActions(slot: number, isQuiet: boolean): void {
+    const { cells } = this;
+    const gateway = slotAt(this.#g, slot);
+    const phase = cells[gateway + GS.phase];
+    const isOpen = phase === GatewayPhase.open || phase === GatewayPhase.streaming;
+    if (cells[this.#env + ENV.aborts] > 0 && (isOpen || cells[gateway + GS.again] === 1)) this.#add(A.clientGone, slot);
+    this.#prefillActions(slot);
+    this.#decodeActions(slot);
+    if (!isQuiet) return;
+    if (phase !== GatewayPhase.idle) this.#add(A.gatewayTimer, slot);
+    if (cells[slotAt(this.#p, slot) + PS.phase] === PrefillPhase.completing) this.#add(A.prefillTimer, slot);
+    const decode = cells[slotAt(this.#d, slot) + DS.phase];
+    if (decode === DecodePhase.leased || decode === DecodePhase.draining) this.#add(A.decodeTimer, slot);
   }
 
-  actions(cells: Uint8Array, at: number, into: Int32Array): number {
-    this.#bind(cells, at);
-    let count = 0;
-    const add = (name: ActionName, index = 0): void => {
-      into[count++] = code(name, index);
-    };
-    let isQuiet = true;
-    for (let m = 0; m < this.#scope.messagesMax; m++) {
-      if (cells[at + this.#messageBase + m * this.#messageWidth] === 0) break;
-      isQuiet = false;
-      add('deliver', m);
-      if (this.#env(ENV.repeats) > 0) add('repeat', m);
-      if (this.#env(ENV.losses) > 0) add('lose', m);
+  #prefillActions(slot: number): void {
+    const { cells } = this;
+    const at = slotAt(this.#p, slot);
+    const phase = cells[at + PS.phase];
+    if (phase === PrefillPhase.waiting && cells[at + PS.peer] !== 0) {
+      this.#add(A.prefillAdmit, slot);
+      if (this.scope.prefixes && cells[at + PS.prefix] === 0) this.#hits(this.#p, A.prefillHit, slot);
     }
-    for (let w = 0; w < this.#writesMax; w++) {
-      if (cells[at + this.#writeBase + w * WRITE_WIDTH] === 0) break;
-      isQuiet = false;
-      add('land', w);
+    if (phase === PrefillPhase.computing) this.#add(A.compute, slot);
+    if (phase === PrefillPhase.computing || phase === PrefillPhase.waiting) {
+      if (cells[this.#env + ENV.abandons] > 0) this.#add(A.abandon, slot);
     }
-    for (let slot = 0; slot < this.#scope.slots; slot++) this.#slotActions(slot, isQuiet, add);
-    if (this.#env(ENV.prefillCrashes) > 0) add('prefill restarts');
-    if (this.#env(ENV.decodeCrashes) > 0) add('decode restarts');
+  }
+
+  #decodeActions(slot: number): void {
+    const { cells } = this;
+    const at = slotAt(this.#d, slot);
+    switch (cells[at + DS.phase]) {
+      case DecodePhase.waiting:
+        this.#add(A.decodeAdmit, slot);
+        if (this.scope.prefixes && cells[at + DS.prefix] === 0) this.#hits(this.#d, A.decodeHit, slot);
+        if (cells[this.#env + ENV.handles] > 0) {
+          for (let page = 0; page < this.scope.decodePages; page++) this.#add(A.attach, slot * 8 + page);
+        }
+        return;
+      case DecodePhase.verifying:
+        return this.#add(A.verify, slot);
+      case DecodePhase.decoding:
+        this.#add(A.readBegin, slot);
+        this.#add(A.finish, slot);
+        return;
+      case DecodePhase.reading:
+        return this.#add(A.readEnd, slot);
+      case DecodePhase.draining:
+        // A drain may be called late at any time.
+        return this.#add(A.timeout, slot);
+    }
+  }
+
+  /** The index proposes any sealed page; what may be taken is the machine's to say. */
+  #hits(view: View, kind: number, slot: number): void {
+    for (let page = 0; page < view.shape.pages; page++) {
+      if (this.cells[pageAt(view, page) + PG.state] === PageState.sealed) this.#add(kind, slot * 8 + page);
+    }
+  }
+
+  #evictions(): void {
+    for (const [view, kind] of [
+      [this.#p, A.prefillEvict],
+      [this.#d, A.decodeEvict],
+    ] as const) {
+      for (let page = 0; page < view.shape.pages; page++) {
+        const at = pageAt(view, page);
+        if (this.cells[at + PG.state] === PageState.sealed && this.cells[at + PG.refs] === 0) this.#add(kind, page);
+      }
+    }
+  }
+
+  #restarts(): void {
+    const { cells } = this;
+    if (cells[this.#env + ENV.prefillCrashes] > 0) this.#add(A.prefillRestart, 0);
+    if (cells[this.#env + ENV.decodeCrashes] > 0) this.#add(A.decodeRestart, 0);
     const prefill = cells[this.#p.at + PH.incarnation];
     const decode = cells[this.#d.at + DH.incarnation];
-    if (cells[this.#g.at + GH.prefillIncarnation] < prefill) add('gateway learns of prefill');
-    if (cells[this.#g.at + GH.decodeIncarnation] < decode) add('gateway learns of decode');
-    if (cells[this.#d.at + DH.prefillIncarnation] < prefill) add('decode learns of prefill');
-    if (cells[this.#p.at + PH.decodeIncarnation] < decode) add('prefill learns of decode');
-    return count;
+    if (cells[this.#g.at + GH.prefillIncarnation] < prefill) this.#add(A.gatewayLearnsPrefill, 0);
+    if (cells[this.#g.at + GH.decodeIncarnation] < decode) this.#add(A.gatewayLearnsDecode, 0);
+    if (cells[this.#d.at + DH.prefillIncarnation] < prefill) this.#add(A.decodeLearnsPrefill, 0);
+    if (cells[this.#p.at + PH.decodeIncarnation] < decode) this.#add(A.prefillLearnsDecode, 0);
   }
 
-  #slotActions(slot: number, isQuiet: boolean, add: (name: ActionName, index?: number) => void): void {
-    const cells = this.#cells;
-    const gateway = cells[slotAt(this.#g, slot) + GS.phase];
-    const prefill = slotAt(this.#p, slot);
-    const decode = cells[slotAt(this.#d, slot) + DS.phase];
-    if (((this.#env(ENV.submitted) >> slot) & 1) === 0) add('submit', slot);
-    if (this.#env(ENV.aborts) > 0 && (gateway === GatewayPhase.open || gateway === GatewayPhase.streaming)) {
-      add('clientGone', slot);
-    }
-    if (cells[prefill + PS.phase] === PrefillPhase.waiting && cells[prefill + PS.peer] !== 0)
-      add('prefill admits', slot);
-    if (cells[prefill + PS.phase] === PrefillPhase.computing) {
-      add('prefill computes', slot);
-      if (this.#env(ENV.abandons) > 0) add('prefill abandons', slot);
-    }
-    if (decode === DecodePhase.waiting) add('decode leases', slot);
-    if (decode === DecodePhase.verifying) add('decode verifies', slot);
-    if (decode === DecodePhase.decoding) {
-      add('read begins', slot);
-      add('finish', slot);
-    }
-    if (decode === DecodePhase.reading) add('read ends', slot);
-    // A drain may be called late at any time; asking again comes when the wire is quiet, as a timer longer than the network does.
-    if (decode === DecodePhase.draining) add('drain timeout', slot);
-    if (!isQuiet) return;
-    if (gateway !== GatewayPhase.idle) add('gateway asks again', slot);
-    if (cells[prefill + PS.phase] === PrefillPhase.completing) add('prefill asks again', slot);
-    if (decode === DecodePhase.leased || decode === DecodePhase.draining) add('decode asks again', slot);
-  }
-
-  next(cells: Uint8Array, at: number, action: number, next: Uint8Array, nextAt: number): boolean {
-    next.set(cells.subarray(at, at + this.width), nextAt);
-    this.#bind(next, nextAt);
-    this.#apply(Math.floor(action / INDEX_MAX), action % INDEX_MAX);
-    for (let i = 0; i < this.width; i++) if (next[nextAt + i] !== cells[at + i]) return true;
-    return false;
-  }
-
-  #apply(action: number, index: number): void {
-    switch (action) {
-      case A.submit:
-        return this.#submit(index);
-      case A.clientGone:
-        this.#setEnv(ENV.aborts, this.#env(ENV.aborts) - 1);
-        return this.#local(GATEWAY, EventKind.clientGone, index);
+  next(action: number): void {
+    this.properties.touchNothing();
+    const index = action % ACTION_INDEX_MAX;
+    const slot = index;
+    switch ((action / ACTION_INDEX_MAX) | 0) {
       case A.deliver:
       case A.repeat:
       case A.lose:
-        return this.#message(action, index);
-      case A['prefill admits']:
-        return this.#local(PREFILL, EventKind.admit, index);
-      case A['prefill computes']:
-        return this.#compute(index);
-      case A['prefill abandons']:
-        this.#setEnv(ENV.abandons, this.#env(ENV.abandons) - 1);
-        return this.#local(PREFILL, EventKind.abandon, index);
+        return this.#message((action / ACTION_INDEX_MAX) | 0, index);
       case A.land:
-        return this.#land(index);
-      case A['decode leases']:
-        return this.#local(DECODE, EventKind.admit, index);
-      case A['decode verifies']:
-        return this.#local(DECODE, EventKind.verified, index, this.#isOwn(index) ? Verdict.own : Verdict.badTag);
-      case A['read begins']:
-        return this.#read(index, EventKind.readBegin);
-      case A['read ends']:
-        return this.#read(index, EventKind.readEnd);
+        return this.#land(index, 0);
+      case A.tear:
+        this.#spend(ENV.tears);
+        return this.#land(index, TORN);
+      case A.submit:
+        return this.#submit(index);
+      case A.clientGone:
+        this.#spend(ENV.aborts);
+        return this.#local(GATEWAY, EventKind.clientGone, slot);
+      case A.prefillAdmit:
+        return this.#local(PREFILL, EventKind.admit, slot);
+      case A.prefillHit:
+        return this.#hit(PREFILL, index);
+      case A.compute:
+        return this.#compute(slot);
+      case A.abandon:
+        this.#spend(ENV.abandons);
+        return this.#local(PREFILL, EventKind.abandon, slot);
+      case A.prefillEvict:
+        return this.#evict(PREFILL, index);
+      case A.decodeAdmit:
+        return this.#local(DECODE, EventKind.admit, slot);
+      case A.decodeHit:
+        return this.#hit(DECODE, index);
+      case A.attach:
+        return this.#attach(index >> 3, index & 7);
+      case A.verify:
+        return this.#local(DECODE, EventKind.verified, slot, this.verdict(slot));
+      case A.readBegin:
+        return this.#read(slot, EventKind.readBegin);
+      case A.readEnd:
+        return this.#read(slot, EventKind.readEnd);
       case A.finish:
-        return this.#local(DECODE, EventKind.finish, index);
-      case A['gateway asks again']:
-        return this.#local(GATEWAY, EventKind.timer, index);
-      case A['prefill asks again']:
-        return this.#local(PREFILL, EventKind.timer, index);
-      case A['decode asks again']:
-        return this.#local(DECODE, EventKind.timer, index);
-      case A['drain timeout']:
-        return this.#local(DECODE, EventKind.timeout, index);
-      case A['prefill restarts']:
-        this.#setEnv(ENV.prefillCrashes, this.#env(ENV.prefillCrashes) - 1);
-        return resetView(
-          this.#p,
-          this.#cells[this.#p.at + PH.incarnation] + 1,
-          this.#cells[this.#d.at + DH.incarnation],
-        );
-      case A['decode restarts']:
+        return this.#finish(slot);
+      case A.decodeEvict:
+        return this.#evict(DECODE, index);
+      case A.gatewayTimer:
+        return this.#local(GATEWAY, EventKind.timer, slot);
+      case A.prefillTimer:
+        return this.#local(PREFILL, EventKind.timer, slot);
+      case A.decodeTimer:
+        return this.#local(DECODE, EventKind.timer, slot);
+      case A.timeout:
+        return this.#local(DECODE, EventKind.timeout, slot);
+      case A.prefillRestart:
+        return this.#restartPrefill();
+      case A.decodeRestart:
         return this.#restartDecode();
       default:
-        return this.#learn(action);
+        return this.#learn((action / ACTION_INDEX_MAX) | 0);
     }
+  }
+
+  #spend(budget: number): void {
+    this.cells[this.#env + budget]--;
+  }
+
+  #restartPrefill(): void {
+    this.#spend(ENV.prefillCrashes);
+    resetView(this.#p, this.cells[this.#p.at + PH.incarnation] + 1, this.cells[this.#d.at + DH.incarnation]);
+    this.properties.touch(PREFILL);
   }
 
   /** A new pool: nothing of the old one can be written to, since its registrations went with it. */
   #restartDecode(): void {
-    const cells = this.#cells;
-    this.#setEnv(ENV.decodeCrashes, this.#env(ENV.decodeCrashes) - 1);
+    const { cells } = this;
+    this.#spend(ENV.decodeCrashes);
     const prefill = cells[this.#p.at + PH.incarnation];
     resetView(this.#d, cells[this.#d.at + DH.incarnation] + 1, prefill);
-    cells.fill(0, this.#at + this.#contentBase, this.#at + this.#writeBase);
-    this.#setEnv(ENV.registered, 1 << prefill);
-    this.#setEnv(ENV.tainted, 0);
+    this.#words.fill(0, this.record.content, this.record.writes);
+    cells[this.#env + ENV.registered] = 1 << prefill;
+    cells[this.#env + ENV.tainted] = 0;
+    this.properties.touch(DECODE);
   }
 
-  #learn(action: number): void {
-    const prefill = this.#cells[this.#p.at + PH.incarnation];
-    const decode = this.#cells[this.#d.at + DH.incarnation];
-    this.#event.fill(0);
-    const isPrefill = action === A['gateway learns of prefill'] || action === A['decode learns of prefill'];
-    this.#event[E.kind] = isPrefill ? EventKind.prefillDown : EventKind.decodeDown;
-    this.#event[E.from] = isPrefill ? prefill : decode;
-    const isGateway = action === A['gateway learns of prefill'] || action === A['gateway learns of decode'];
+  #learn(kind: number): void {
+    const isPrefill = kind === A.gatewayLearnsPrefill || kind === A.decodeLearnsPrefill;
+    const view = isPrefill ? this.#p : this.#d;
+    this.#clearEvent(isPrefill ? EventKind.prefillDown : EventKind.decodeDown, 0);
+    this.#event[E.from] = this.cells[view.at + PH.incarnation];
+    const isGateway = kind === A.gatewayLearnsPrefill || kind === A.gatewayLearnsDecode;
     this.#step(isGateway ? GATEWAY : isPrefill ? DECODE : PREFILL);
   }
 
-  #submit(slot: number): void {
-    this.#setEnv(ENV.submitted, this.#env(ENV.submitted) | (1 << slot));
-    this.#event.fill(0);
-    this.#event[E.kind] = EventKind.submit;
-    this.#event[E.slot] = slot;
-    this.#event[E.from] = this.#scope.retries;
-    this.#event[E.room] = slot + 1;
-    this.#event[E.tokens] = this.#scope.promptPages[slot];
-    this.#event[E.promptPages] = this.#scope.promptPages[slot];
-    this.#event[E.pages] = this.#scope.promptPages[slot];
-    this.#event[E.tenant] = this.#scope.tenants[slot];
-    this.#event[E.code] = this.#scope.limit;
+  #clearEvent(kind: number, slot: number): void {
+    const event = this.#event;
+    for (let i = 2; i < event.length; i++) event[i] = 0;
+    event[E.kind] = kind;
+    event[E.slot] = slot;
+  }
+
+  #submit(index: number): void {
+    const { cells } = this;
+    const slot = this.#freeSlot();
+    const request = this.scope.requests[index];
+    cells[this.#env + ENV.submitted] |= 1 << index;
+    cells[this.#env + ENV.requestOf + slot] = index;
+    this.#clearEvent(EventKind.submit, slot);
+    const event = this.#event;
+    event[E.from] = this.scope.retries;
+    event[E.room] = index + 1;
+    event[E.tokens] = request.pages;
+    event[E.promptPages] = request.pages;
+    event[E.pages] = request.pages;
+    event[E.tenant] = request.tenant;
+    event[E.salt] = request.tenant;
+    event[E.code] = this.scope.limit;
     this.#step(GATEWAY);
   }
 
   #local(actor: number, kind: number, slot: number, verdict = 0): void {
-    this.#event.fill(0);
-    this.#event[E.kind] = kind;
-    this.#event[E.slot] = slot;
+    this.#clearEvent(kind, slot);
     this.#event[E.code] = verdict;
-    const attempt = actor === PREFILL ? slotAt(this.#p, slot) + PS.attempt : slotAt(this.#d, slot) + DS.attempt;
-    if (actor !== GATEWAY) this.#event[E.attempt] = this.#cells[attempt];
+    if (actor === PREFILL) this.#event[E.attempt] = this.cells[slotAt(this.#p, slot) + PS.attempt];
+    else if (actor === DECODE) this.#event[E.attempt] = this.cells[slotAt(this.#d, slot) + DS.attempt];
     this.#step(actor);
   }
 
   #compute(slot: number): void {
-    this.#event.fill(0);
-    this.#event[E.kind] = EventKind.chunk;
-    this.#event[E.slot] = slot;
     const at = slotAt(this.#p, slot);
-    this.#event[E.attempt] = this.#cells[at + PS.attempt];
+    this.#clearEvent(EventKind.chunk, slot);
+    this.#event[E.attempt] = this.cells[at + PS.attempt];
     this.#event[E.pages] = 1;
-    this.#event[E.tokens] = this.#cells[at + PS.posted] + 1;
+    this.#event[E.tokens] = this.cells[at + PS.posted] + 1;
     this.#step(PREFILL);
   }
 
-  #isOwn(slot: number): boolean {
-    const cells = this.#cells;
+  hashOf(slot: number): number {
+    return this.#hashes[this.cells[this.#env + ENV.requestOf + slot]];
+  }
+
+  #hit(actor: number, index: number): void {
+    const slot = index >> 3;
+    this.#clearEvent(EventKind.hit, slot);
+    const attempt = actor === PREFILL ? slotAt(this.#p, slot) + PS.attempt : slotAt(this.#d, slot) + DS.attempt;
+    this.#event[E.attempt] = this.cells[attempt];
+    this.#event[E.count] = 1;
+    this.#event[E.list] = index & 7;
+    this.#event[E.list + 1] = this.hashOf(slot);
+    this.#step(actor);
+  }
+
+  #evict(actor: number, page: number): void {
+    this.#clearEvent(EventKind.evict, 0);
+    this.#event[E.pages] = page;
+    this.#step(actor);
+  }
+
+  #attach(slot: number, page: number): void {
+    this.#spend(ENV.handles);
+    this.#clearEvent(EventKind.attach, slot);
+    this.#event[E.attempt] = this.cells[slotAt(this.#d, slot) + DS.attempt];
+    this.#event[E.count] = 1;
+    this.#event[E.list] = page;
+    this.#event[E.list + 1] = this.cells[pageAt(this.#d, page) + PG.epoch];
+    this.#step(DECODE);
+  }
+
+  #finish(slot: number): void {
+    this.#clearEvent(EventKind.finish, slot);
     const at = slotAt(this.#d, slot);
-    const list = listAt(this.#d, slot, 0);
-    for (let place = 0; place < cells[at + DS.promptPages]; place++) {
-      const page = cells[list + place];
-      const content = this.#at + this.#contentBase + page * CONTENT_WIDTH;
-      if (cells[content] !== slot + 1 || cells[content + 1] !== cells[at + DS.attempt]) return false;
-      if (cells[content + 2] !== place || cells[content + 3] !== cells[pageAt(this.#d, page) + PG.epoch]) return false;
+    this.#event[E.attempt] = this.cells[at + DS.attempt];
+    if (this.scope.prefixes && this.cells[at + DS.attached] === 0) {
+      this.#event[E.count] = 1;
+      this.#event[E.list] = 0;
+      this.#event[E.list + 1] = this.hashOf(slot);
+      this.#sealsOwn = this.#holdsOwn(slot, 0);
     }
+    this.#step(DECODE);
+  }
+
+  /** Whether the page in a place of the slot's prompt is what the request wrote there, or may share. */
+  #holdsOwn(slot: number, place: number): boolean {
+    const { cells } = this;
+    const at = slotAt(this.#d, slot);
+    const page = cells[listAt(this.#d, slot, 0) + place];
+    const content = this.#words[this.record.content + page];
+    if (place < cells[at + DS.prefix]) return content === sealedContent(cells[at + DS.tenant], this.hashOf(slot));
+    return content === contentOf(slot, cells[at + DS.attempt], place, cells[pageAt(this.#d, page) + PG.epoch]);
+  }
+
+  /** Whether all of the slot's prompt is its own. The truth; no guard knows it. */
+  isOwn(slot: number): boolean {
+    const places = this.cells[slotAt(this.#d, slot) + DS.promptPages];
+    for (let place = 0; place < places; place++) if (!this.#holdsOwn(slot, place)) return false;
     return true;
   }
 
-  #read(slot: number, kind: number): void {
-    const isOwn = this.#isOwn(slot);
-    if (!isOwn) this.#setEnv(ENV.tainted, this.#env(ENV.tainted) | (1 << slot));
-    this.#local(DECODE, kind, slot, isOwn ? Verdict.own : Verdict.badTag);
-    const phase = this.#cells[slotAt(this.#d, slot) + DS.phase];
-    if (kind === EventKind.readBegin && phase === DecodePhase.reading) return;
-    // The token leaves, if it does: what it was computed over has to have been the request's own, all the while.
-    if (phase === DecodePhase.decoding && ((this.#env(ENV.tainted) >> slot) & 1) === 1) this.#setEnv(ENV.leaked, 1);
-    this.#setEnv(ENV.tainted, this.#env(ENV.tainted) & ~(1 << slot));
+  /** What tags and checksums say of the slot's prompt. A sealed page's tag names its tenant, and not what it hashes to. */
+  verdict(slot: number): number {
+    const { cells } = this;
+    const at = slotAt(this.#d, slot);
+    const prefix = cells[at + DS.prefix];
+    let verdict = 0;
+    for (let place = 0; place < cells[at + DS.promptPages]; place++) {
+      const page = cells[listAt(this.#d, slot, 0) + place];
+      const content = this.#words[this.record.content + page];
+      if (place < prefix) {
+        const isTenants = (content & SEALED) !== 0 && sealedTenant(content) === cells[at + DS.tenant];
+        if (!isTenants) verdict |= Verdict.badTag;
+        continue;
+      }
+      const own = contentOf(slot, cells[at + DS.attempt], place, cells[pageAt(this.#d, page) + PG.epoch]);
+      if ((content & ~TORN) !== own) verdict |= Verdict.badTag;
+      else if ((content & TORN) !== 0) verdict |= Verdict.badChecksum;
+    }
+    return verdict;
   }
 
-  #message(action: number, index: number): void {
-    const at = this.#at + this.#messageBase + index * this.#messageWidth;
-    const target = this.#cells[at];
-    this.#event.set(this.#cells.subarray(at + 1, at + this.#messageWidth));
-    if (action === A.repeat) this.#setEnv(ENV.repeats, this.#env(ENV.repeats) - 1);
-    else removeEntry(this.#cells, this.#at + this.#messageBase, index, this.#scope.messagesMax, this.#messageWidth);
-    if (action === A.lose) this.#setEnv(ENV.losses, this.#env(ENV.losses) - 1);
+  #read(slot: number, kind: number): void {
+    const env = this.#env;
+    const { cells } = this;
+    if (!this.isOwn(slot)) cells[env + ENV.tainted] |= 1 << slot;
+    // A checksum is compared once, by `verified`; the looks while decoding compare tags.
+    this.#local(DECODE, kind, slot, this.verdict(slot) & Verdict.badTag);
+    const phase = cells[slotAt(this.#d, slot) + DS.phase];
+    if (kind === EventKind.readBegin && phase === DecodePhase.reading) return;
+    // The token leaves, if it does: what it was computed over has to have been the request's own, all the while.
+    if (phase === DecodePhase.decoding && ((cells[env + ENV.tainted] >> slot) & 1) === 1) cells[env + ENV.leaked] = 1;
+    cells[env + ENV.tainted] &= ~(1 << slot);
+  }
+
+  #message(kind: number, index: number): void {
+    const words = this.#words;
+    const at = this.record.messages + 2 * index;
+    this.#clearEvent(0, 0);
+    const target = unpack(words[at], words[at + 1], this.#event);
+    if (kind === A.repeat) this.#spend(ENV.repeats);
+    else {
+      const end = this.record.messages + 2 * --this.cells[this.#env + ENV.messages];
+      for (let i = at; i < end; i++) words[i] = words[i + 2];
+    }
+    if (kind === A.lose) this.#spend(ENV.losses);
     else this.#step(target);
   }
 
   /** A posted write reaches decode's pool, if its registration still stands. The sender's completion comes with it. */
-  #land(index: number): void {
-    const cells = this.#cells;
-    const base = this.#at + this.#writeBase;
-    const [owner, attempt, place, page, epoch, prefill, decode] = cells.subarray(
-      base + index * WRITE_WIDTH,
-      base + (index + 1) * WRITE_WIDTH,
-    );
-    removeEntry(cells, base, index, this.#writesMax, WRITE_WIDTH);
-    const isRegistered = ((this.#env(ENV.registered) >> prefill) & 1) === 1;
-    if (isRegistered && decode === cells[this.#d.at + DH.incarnation]) {
-      const content = this.#at + this.#contentBase + page * CONTENT_WIDTH;
-      cells[content] = owner;
-      cells[content + 1] = attempt;
-      cells[content + 2] = place;
-      cells[content + 3] = epoch;
+  #land(index: number, torn: number): void {
+    const { cells, record } = this;
+    const words = this.#words;
+    const write = words[record.writes + index];
+    const count = --cells[this.#env + ENV.writes];
+    for (let i = index; i < count; i++) words[record.writes + i] = words[record.writes + i + 1];
+    words[record.writes + count] = 0;
+    const prefill = writePrefill(write);
+    const isRegistered = ((cells[this.#env + ENV.registered] >> prefill) & 1) === 1;
+    if (isRegistered && writeDecode(write) === cells[this.#d.at + DH.incarnation]) {
+      words[record.content + writePage(write)] = writtenContent(write) | torn;
       this.#taintReaders();
     }
     if (prefill !== cells[this.#p.at + PH.incarnation]) return;
-    this.#event.fill(0);
-    this.#event[E.kind] = EventKind.settled;
-    this.#event[E.slot] = owner - 1;
-    this.#event[E.attempt] = attempt;
+    const slot = ownerSlot(write);
+    this.#clearEvent(EventKind.settled, slot);
+    this.#event[E.attempt] = ownerAttempt(write);
     this.#event[E.pages] = 1;
+    if (this.scope.prefixes) {
+      this.#event[E.count] = 1;
+      this.#event[E.list] = 0;
+      this.#event[E.list + 1] = this.hashOf(slot);
+    }
     this.#step(PREFILL);
   }
 
   #taintReaders(): void {
-    for (let slot = 0; slot < this.#scope.slots; slot++) {
-      if (this.#cells[slotAt(this.#d, slot) + DS.phase] !== DecodePhase.reading || this.#isOwn(slot)) continue;
-      this.#setEnv(ENV.tainted, this.#env(ENV.tainted) | (1 << slot));
+    for (let slot = 0; slot < this.scope.slots; slot++) {
+      if (this.cells[slotAt(this.#d, slot) + DS.phase] !== DecodePhase.reading || this.isOwn(slot)) continue;
+      this.cells[this.#env + ENV.tainted] |= 1 << slot;
     }
   }
 
   #step(actor: number): void {
-    this.#out.length = 0;
-    if (actor === GATEWAY) stepGateway(this.#g, this.#event, this.#out);
-    else if (actor === PREFILL) stepPrefill(this.#p, this.#event, this.#out);
-    else stepDecode(this.#d, this.#event, this.#out);
-    for (let i = 0; i < this.#out.length; i++) this.#carryOut(this.#out.cells, i * EFFECT_WIDTH);
+    const out = this.#out;
+    out.length = 0;
+    this.properties.touch(actor);
+    if (actor === GATEWAY) stepGateway(this.#g, this.#event, out);
+    else if (actor === PREFILL) stepPrefill(this.#p, this.#event, out);
+    else stepDecode(this.#d, this.#event, out);
+    for (let i = 0; i < out.length; i++) this.#carryOut(out.cells, i * EFFECT_WIDTH, actor);
   }
 
-  #carryOut(effects: Int32Array, at: number): void {
+  #carryOut(effects: Int32Array, at: number, actor: number): void {
     switch (effects[at]) {
       case EffectKind.sendGateway:
         return this.#send(GATEWAY, effects, at + 1);
@@ -474,134 +554,77 @@ export class HandoffModel implements Model {
       case EffectKind.post:
         return this.#post(effects, at + 1);
       case EffectKind.revoke:
-        return this.#setEnv(ENV.registered, this.#env(ENV.registered) & ~(1 << effects[at + 1 + E.from]));
+        this.cells[this.#env + ENV.registered] &= ~(1 << effects[at + 1 + E.from]);
+        return;
       case EffectKind.register:
-        return this.#setEnv(ENV.registered, this.#env(ENV.registered) | (1 << effects[at + 1 + E.from]));
+        this.cells[this.#env + ENV.registered] |= 1 << effects[at + 1 + E.from];
+        return;
+      case EffectKind.seal:
+        if (actor === DECODE) this.#seal(effects[at + 1 + E.pages]);
     }
   }
 
+  #seal(page: number): void {
+    const at = pageAt(this.#d, page);
+    const content = sealedContent(this.cells[at + PG.tenant], this.cells[at + PG.hash]);
+    this.#words[this.record.content + page] = this.#sealsOwn ? content : content | SPOILT;
+  }
+
+  /** Messages are kept in rising order, so that the same set is the same cells; one that is there already is not added. */
   #send(target: number, effects: Int32Array, at: number): void {
-    const width = this.#messageWidth;
-    const message = new Uint8Array(width);
-    message[0] = target;
-    for (let i = 0; i < EVENT_FIXED_WIDTH; i++) message[1 + i] = effects[at + i];
+    const words = this.#words;
+    const base = this.record.messages;
+    const first = packFirst(effects, at, target);
+    let second = packSecond(effects, at);
     if (effects[at + E.kind] === EventKind.lease) {
-      const list = new Int32Array(width - 1 - EVENT_FIXED_WIDTH);
-      leaseList(this.#d, effects[at + E.slot], list, 0);
-      message.set(list, 1 + EVENT_FIXED_WIDTH);
+      leaseList(this.#d, effects[at + E.slot], this.#pairs, 0);
+      for (let i = 0; i < effects[at + E.count]; i++) second |= packPair(i, this.#pairs[2 * i], this.#pairs[2 * i + 1]);
     }
-    insertEntry(this.#cells, this.#at + this.#messageBase, message, this.#scope.messagesMax, width);
+    const count = this.cells[this.#env + ENV.messages];
+    let place = base + 2 * count;
+    while (place > base && (words[place - 2] > first || (words[place - 2] === first && words[place - 1] > second))) {
+      place -= 2;
+    }
+    if (place > base && words[place - 2] === first && words[place - 1] === second) return;
+    // A full wire loses the message, as it may.
+    if (count >= this.scope.messagesMax) return;
+    for (let i = base + 2 * count - 1; i >= place; i--) words[i + 2] = words[i];
+    words[place] = first;
+    words[place + 1] = second;
+    this.cells[this.#env + ENV.messages] = count + 1;
   }
 
   #post(effects: Int32Array, at: number): void {
-    const cells = this.#cells;
+    const { cells } = this;
     const slot = effects[at + E.slot];
     const slotCell = slotAt(this.#p, slot);
     for (let i = 0; i < effects[at + E.pages]; i++) {
       const place = effects[at + E.promptPages] + i;
-      const write = new Uint8Array(WRITE_WIDTH);
-      write[0] = slot + 1;
-      write[1] = cells[slotCell + PS.attempt];
-      write[2] = place;
-      write[3] = cells[listAt(this.#p, slot, TARGET) + place];
-      write[4] = cells[listAt(this.#p, slot, EPOCH) + place];
-      write[5] = cells[this.#p.at + PH.incarnation];
-      write[6] = cells[slotCell + PS.peer];
-      insertEntry(cells, this.#at + this.#writeBase, write, this.#writesMax, WRITE_WIDTH);
+      const epoch = cells[listAt(this.#p, slot, EPOCH) + place];
+      const content = contentOf(slot, cells[slotCell + PS.attempt], place, epoch);
+      const page = cells[listAt(this.#p, slot, TARGET) + place];
+      this.#addWrite(writeOf(content, page, cells[this.#p.at + PH.incarnation], cells[slotCell + PS.peer]));
     }
   }
 
-  broken(cells: Uint8Array, at: number): string | null {
-    this.#bind(cells, at);
-    if (this.#env(ENV.leaked) === 1) return 'a token left that was computed over a page that was not its own';
-    return (
-      firstBroken(this.#g) ?? firstBroken(this.#p) ?? firstBroken(this.#d) ?? this.#strayWrite() ?? this.#refusedLives()
-    );
+  #addWrite(write: number): void {
+    const words = this.#words;
+    const base = this.record.writes;
+    const count = this.cells[this.#env + ENV.writes];
+    let place = base + count;
+    while (place > base && words[place - 1] > write) place--;
+    if (place > base && words[place - 1] === write) return;
+    assert(count < this.record.writesMax, 'more writes are on the wire than the pools allow');
+    for (let i = base + count - 1; i >= place; i--) words[i + 1] = words[i];
+    words[place] = write;
+    this.cells[this.#env + ENV.writes] = count + 1;
   }
 
-  /** No reuse before quiescence: a write that can still land has a page that its own attempt still holds. */
-  #strayWrite(): string | null {
-    const cells = this.#cells;
-    for (let w = 0; w < this.#writesMax; w++) {
-      const at = this.#at + this.#writeBase + w * WRITE_WIDTH;
-      if (cells[at] === 0) return null;
-      if (((this.#env(ENV.registered) >> cells[at + 5]) & 1) === 0) continue;
-      if (cells[at + 6] !== cells[this.#d.at + DH.incarnation]) continue;
-      const page = pageAt(this.#d, cells[at + 3]);
-      const isHeld = cells[page + PG.state] === PageState.leased || cells[page + PG.state] === PageState.draining;
-      if (!isHeld || cells[page + PG.owner] !== cells[at] || cells[page + PG.epoch] !== cells[at + 4]) {
-        return `a write of slot ${cells[at] - 1} can still land in page ${cells[at + 3]}, which it does not hold`;
-      }
-    }
-    return null;
+  inWords(action: number): string {
+    return handoffActionInWords(this.record, action);
   }
 
-  /** A refused request is dead everywhere: nothing of it is decoded. */
-  #refusedLives(): string | null {
-    for (let slot = 0; slot < this.#scope.slots; slot++) {
-      const gateway = slotAt(this.#g, slot);
-      const decode = slotAt(this.#d, slot);
-      if (this.#cells[gateway + GS.result] !== Result.refused) continue;
-      const phase = this.#cells[decode + DS.phase];
-      const isCurrent = this.#cells[decode + DS.attempt] === this.#cells[gateway + GS.attempt];
-      if (isCurrent && (phase === DecodePhase.decoding || phase === DecodePhase.reading)) {
-        return `slot ${slot} was refused and is decoded`;
-      }
-    }
-    return null;
+  actionName(action: number): string {
+    return ACTION_NAMES[(action / ACTION_INDEX_MAX) | 0];
   }
-
-  settled(cells: Uint8Array, at: number): boolean {
-    this.#bind(cells, at);
-    for (let slot = 0; slot < this.#scope.slots; slot++) {
-      if (cells[slotAt(this.#g, slot) + GS.phase] !== GatewayPhase.idle) return false;
-      if (cells[slotAt(this.#p, slot) + PS.phase] !== PrefillPhase.idle) return false;
-      if (cells[slotAt(this.#d, slot) + DS.phase] !== DecodePhase.idle) return false;
-    }
-    return true;
-  }
-
-  inWords(action: number, cells: Uint8Array, at: number): string {
-    this.#bind(cells, at);
-    const name = ACTIONS[Math.floor(action / INDEX_MAX)];
-    const index = action % INDEX_MAX;
-    if (name === 'deliver' || name === 'repeat' || name === 'lose') {
-      const message = at + this.#messageBase + index * this.#messageWidth;
-      const target = ['', 'gateway', 'prefill', 'decode'][cells[message]];
-      const words = eventInWords(Int32Array.from(cells.subarray(message + 1, message + this.#messageWidth)));
-      return `${name} to ${target}: ${words}`;
-    }
-    if (name === 'land') {
-      const write = at + this.#writeBase + index * WRITE_WIDTH;
-      return `land: slot ${cells[write] - 1} attempt ${cells[write + 1]} place ${cells[write + 2]} in page ${cells[write + 3]}`;
-    }
-    return `${name} ${index}`;
-  }
-}
-
-/** Entries are kept in falling order, so that the same set is the same cells; an entry that is there already is not added. */
-function insertEntry(cells: Uint8Array, base: number, entry: Uint8Array, entriesMax: number, width: number): void {
-  let at = 0;
-  for (; at < entriesMax; at++) {
-    const order = compareEntries(cells, base + at * width, entry, width);
-    if (order === 0) return;
-    if (order < 0) break;
-  }
-  // A full wire loses the message, as it may.
-  if (at >= entriesMax) return;
-  cells.copyWithin(base + (at + 1) * width, base + at * width, base + (entriesMax - 1) * width);
-  cells.set(entry, base + at * width);
-}
-
-function compareEntries(cells: Uint8Array, at: number, entry: Uint8Array, width: number): number {
-  for (let i = 0; i < width; i++) {
-    const difference = cells[at + i] - entry[i];
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-function removeEntry(cells: Uint8Array, base: number, index: number, entriesMax: number, width: number): void {
-  cells.copyWithin(base + index * width, base + (index + 1) * width, base + entriesMax * width);
-  cells.fill(0, base + (entriesMax - 1) * width, base + entriesMax * width);
 }

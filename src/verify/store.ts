@@ -1,0 +1,100 @@
+/** Growing stores of integers in pieces, so that growing copies nothing and what was read can be let go. */
+
+/** Words of one piece of the queue: 4 MiB. */
+const PIECE_WORDS = 1 << 20;
+
+/** States that wait to be explored, first in first out, each as its length and its words. */
+export class StateQueue {
+  readonly #pieces: Int32Array[] = [];
+  readonly #spare: Int32Array[] = [];
+  #writeAt: number = PIECE_WORDS;
+  #readAt = 0;
+
+  get bytes(): number {
+    return (this.#pieces.length + this.#spare.length) * PIECE_WORDS * 4;
+  }
+
+  push(words: Int32Array, length: number): void {
+    if (this.#writeAt + length + 1 > PIECE_WORDS) {
+      // A length of 0 sends the reader to the next piece.
+      if (this.#writeAt < PIECE_WORDS) (this.#pieces.at(-1) as Int32Array)[this.#writeAt] = 0;
+      this.#pieces.push(this.#spare.pop() ?? new Int32Array(PIECE_WORDS));
+      this.#writeAt = 0;
+    }
+    const piece = this.#pieces[this.#pieces.length - 1];
+    let at = this.#writeAt;
+    piece[at++] = length;
+    for (let i = 0; i < length; i++) piece[at + i] = words[i];
+    this.#writeAt = at + length;
+  }
+
+  /** Copies the first state into `into`, removes it, and returns its length in words. The queue must not be empty. */
+  shift(into: Int32Array): number {
+    if (this.#readAt >= PIECE_WORDS || this.#pieces[0][this.#readAt] === 0) {
+      const read = this.#pieces.shift() as Int32Array;
+      if (this.#spare.length < 2) this.#spare.push(read);
+      this.#readAt = 0;
+    }
+    const piece = this.#pieces[0];
+    const length = piece[this.#readAt];
+    const at = this.#readAt + 1;
+    for (let i = 0; i < length; i++) into[i] = piece[at + i];
+    this.#readAt = at + length;
+    return length;
+  }
+}
+
+const LIST_BITS = 18;
+const LIST_PIECE = 1 << LIST_BITS;
+
+/** A list of 32-bit integers that only grows. */
+export class IntList {
+  readonly #pieces: Int32Array[] = [];
+  length = 0;
+
+  get bytes(): number {
+    return this.#pieces.length * LIST_PIECE * 4;
+  }
+
+  push(value: number): void {
+    const at = this.length & (LIST_PIECE - 1);
+    if (at === 0) this.#pieces.push(new Int32Array(LIST_PIECE));
+    this.#pieces[this.length >>> LIST_BITS][at] = value;
+    this.length++;
+  }
+
+  at(index: number): number {
+    return this.#pieces[index >>> LIST_BITS][index & (LIST_PIECE - 1)];
+  }
+}
+
+/** A growing set of small numbers, one bit each. */
+export class BitSet {
+  #words: Int32Array = new Int32Array(1 << 10);
+
+  get bytes(): number {
+    return this.#words.byteLength;
+  }
+
+  has(index: number): boolean {
+    return ((this.#words[index >>> 5] >>> (index & 31)) & 1) === 1;
+  }
+
+  set(index: number): void {
+    const at = index >>> 5;
+    if (at >= this.#words.length) {
+      const words = new Int32Array(this.#words.length * 2);
+      words.set(this.#words);
+      this.#words = words;
+    }
+    this.#words[at] |= 1 << (index & 31);
+  }
+
+  /** Makes room up to `length`, so that reading behind the last one set is safe. */
+  reserve(length: number): void {
+    if (length >>> 5 < this.#words.length) return;
+    const words = new Int32Array((length >>> 5) + 1);
+    words.set(this.#words);
+    this.#words = words;
+  }
+}
