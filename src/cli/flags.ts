@@ -5,6 +5,9 @@ export interface SizeFlags {
   readonly decodePool?: string;
   readonly pageSize?: string;
   readonly maxRunning?: string;
+  /** False: `--no-prefix-cache`. */
+  readonly prefixCache?: boolean;
+  readonly zeroOnRelease?: boolean;
 }
 
 export interface FaultFlags {
@@ -35,6 +38,7 @@ export interface EngineFlags extends SizeFlags, FaultFlags {
 export interface ReplayFlags {
   readonly list?: boolean;
   readonly matrix?: boolean;
+  readonly full?: boolean;
   readonly guards?: string;
   readonly guardOff?: readonly string[];
   readonly seed?: string;

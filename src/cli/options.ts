@@ -10,7 +10,7 @@ import { type KeyOption, type KeySurroundings, parseKey, parseTenants, type Tena
 
 export type OutputFormat = 'table' | 'json';
 
-/** Tokens, but for `runningMax` (requests). */
+/** Tokens, but for `runningMax` (requests) and what is switched. */
 export interface SizeOptions {
   readonly context: number;
   readonly prefillPool: number;
@@ -19,6 +19,8 @@ export interface SizeOptions {
   readonly decodePool: number;
   readonly pageTokens: number;
   readonly runningMax: number;
+  readonly prefixCache: boolean;
+  readonly zeroOnRelease: boolean;
 }
 
 export interface FaultOptions {
@@ -58,7 +60,9 @@ export interface EngineOptions {
 }
 
 export interface ReplayOptions {
-  readonly what: { readonly kind: 'list' | 'matrix' } | { readonly kind: 'fault'; readonly fault: string };
+  readonly what:
+    | { readonly kind: 'list' | 'matrix' | 'full-matrix' }
+    | { readonly kind: 'fault'; readonly fault: string };
   readonly guards: 'on' | 'off' | null;
   readonly guardsOff: readonly GuardName[];
   readonly output: OutputFormat;
@@ -126,6 +130,8 @@ export function parseSizes(flags: SizeFlags): SizeOptions {
     decodePool: pool('--decode-pool', flags.decodePool, defaults.DEFAULT_DECODE_POOL_TOKENS),
     pageTokens,
     runningMax: count('--max-running', flags.maxRunning, defaults.DEFAULT_RUNNING_MAX, 1, defaults.RUNNING_MAX_MAX),
+    prefixCache: flags.prefixCache ?? true,
+    zeroOnRelease: flags.zeroOnRelease ?? false,
   };
 }
 
@@ -259,10 +265,14 @@ export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags
   if (fault === undefined && (flags.guards !== undefined || off.length > 0)) {
     throw new CodedError('usage', 'Expected `--guards` and `--guard-off` with a FAULT, got no FAULT');
   }
+  if (flags.full === true && flags.matrix !== true) {
+    throw new CodedError('usage', 'Expected `--full` with `--matrix`, got it alone');
+  }
+  const matrix = flags.full === true ? 'full-matrix' : 'matrix';
   return {
     what:
       fault === undefined
-        ? { kind: flags.list === true ? 'list' : 'matrix' }
+        ? { kind: flags.list === true ? 'list' : matrix }
         : { kind: 'fault', fault: replayedFault(fault, world) },
     guards: guards(flags.guards),
     guardsOff: off,

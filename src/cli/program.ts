@@ -36,7 +36,9 @@ function addSizes(command: Command): Command {
     .option('--prefill-pool <TOKENS>', `KV pool of prefill (${defaults.DEFAULT_PREFILL_POOL_TOKENS})`)
     .option('--decode-pool <TOKENS>', `KV pool of decode (${defaults.DEFAULT_DECODE_POOL_TOKENS})`)
     .option('--page-size <TOKENS>', `tokens a page, a power of two (${defaults.DEFAULT_PAGE_TOKENS})`)
-    .option('--max-running <N>', `requests that run at once (${defaults.DEFAULT_RUNNING_MAX})`);
+    .option('--max-running <N>', `requests that run at once (${defaults.DEFAULT_RUNNING_MAX})`)
+    .option('--no-prefix-cache', "keep no prompt's pages for the tenant's next ones")
+    .option('--zero-on-release', 'overwrite every page with zeros when it is given back');
 }
 
 function addGuards(command: Command): Command {
@@ -109,6 +111,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .description('a public incident on an engine that really leaks; no guards named: all off, then all on')
     .option('--list', 'every fault, with its public source')
     .option('--matrix', 'every fault, with all guards off and with all on')
+    .option('--full', 'with --matrix: each guard alone as well')
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });

@@ -2,7 +2,15 @@
 import { assert } from '../base/assert.js';
 import { CATALOGUE, FAULTS, isFaultName } from '../handoff/faults.js';
 import { ALL_GUARDS, type GuardBits, guardBits } from '../handoff/guards.js';
-import { matrixFoot, matrixHead, matrixRow, renderList, renderResult } from '../replay/render.js';
+import {
+  fullMatrixHead,
+  fullMatrixRow,
+  matrixFoot,
+  matrixHead,
+  matrixRow,
+  renderList,
+  renderResult,
+} from '../replay/render.js';
 import { replayFault, replayMatrix, type ReplayResult } from '../replay/replay.js';
 import type { UpstreamMaker } from '../replay/world.js';
 import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
@@ -28,7 +36,9 @@ export function runReplay(options: ReplayOptions, io: CliIo): Promise<number> {
     case 'list':
       return Promise.resolve(list(options, io));
     case 'matrix':
-      return matrix(options, io);
+      return matrix(options, io, false);
+    case 'full-matrix':
+      return matrix(options, io, true);
     case 'fault':
       return oneFault(options.what.fault, options, io);
   }
@@ -39,13 +49,11 @@ function list(options: ReplayOptions, io: CliIo): number {
   return EXIT.clean;
 }
 
-async function matrix(options: ReplayOptions, io: CliIo): Promise<number> {
+async function matrix(options: ReplayOptions, io: CliIo, isFull: boolean): Promise<number> {
   const isTable = options.output === 'table';
-  if (isTable) io.out(matrixHead());
-  let off: ReplayResult | null = null;
-  const results = await replayMatrix({ seed: options.seed, upstream: replayUpstream }, (result) => {
-    if (off !== null && isTable) io.out(matrixRow(off, result));
-    off = off === null ? result : null;
+  if (isTable) io.out(isFull ? fullMatrixHead() : matrixHead());
+  const results = await replayMatrix({ seed: options.seed, upstream: replayUpstream }, isFull, (row) => {
+    if (isTable) io.out(isFull ? fullMatrixRow(row) : matrixRow(row));
   });
   io.out(isTable ? matrixFoot(results) : `${JSON.stringify(results)}\n`);
   return exitCode(results);

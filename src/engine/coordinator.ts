@@ -96,6 +96,7 @@ export class Coordinator implements EnginePort {
       landingsRefused: stats.get('landingsRefused'),
       guardHits: stats.guardHits(),
       findings: this.#findings,
+      sweep: { prefill: stats.sweep('prefill'), decode: stats.sweep('decode') },
     };
   }
 
@@ -112,6 +113,7 @@ export class Coordinator implements EnginePort {
       prefillTokens: 0,
       promptTokens: 0,
       completionTokens: 0,
+      cachedTokens: 0,
       finishReason: null,
       acknowledged: 0,
       guard: null,
@@ -202,6 +204,8 @@ export class Coordinator implements EnginePort {
         return this.#onToken(message.slot, message.attempt, message.id);
       case 'guard-hit':
         return this.#onGuardHit(message.slot, message.guard, message.words);
+      case 'sweep':
+        return this.#find('sweep', message.words);
       case 'alarm':
         return this.#find(
           'drain',
@@ -216,6 +220,9 @@ export class Coordinator implements EnginePort {
     const one = this.#slots[event[E.slot] ?? 0];
     if (payload?.kind === 'output-end' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
       one.finishReason = payload.finishReason;
+    }
+    if (payload?.kind === 'cached' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
+      one.cachedTokens = payload.tokens;
     }
     this.machine.step(event);
   }
@@ -236,7 +243,7 @@ export class Coordinator implements EnginePort {
     this.#find(guard, words);
   }
 
-  #find(guard: GuardName, words: string): void {
+  #find(guard: EngineFinding['guard'], words: string): void {
     const finding: EngineFinding = { guard, words, atMs: this.#o.clock.wallMs() };
     this.#findings.push(finding);
     if (this.#findings.length > FINDINGS_MAX) this.#findings.shift();
@@ -273,7 +280,11 @@ export class Coordinator implements EnginePort {
         assert(one !== undefined, 'a slot that starts has a request');
         one.promptTokens = body[E.tokens] ?? 0;
         one.prefillTokens = body[E.code] ?? 0;
-        return one.sink.started({ promptTokens: one.promptTokens, prefillTokens: one.prefillTokens });
+        return one.sink.started({
+          promptTokens: one.promptTokens,
+          prefillTokens: one.prefillTokens,
+          cachedTokens: one.cachedTokens,
+        });
       case EffectKind.clientEnd:
         assert(one !== undefined && !one.isEnded, 'a request ends once');
         one.isEnded = true;
@@ -292,13 +303,13 @@ export class Coordinator implements EnginePort {
 
   #promptFor(body: Int32Array, one: Request | undefined): Payload | null {
     if (body[E.kind] !== EventKind.start || one === undefined) return null;
-    return { kind: 'prompt', prompt: one.request.prompt, sampling: samplingOf(one) };
+    return { kind: 'prompt', prompt: one.request.prompt, salt: one.request.salt, sampling: samplingOf(one) };
   }
 
   #outputFor(body: Int32Array, one: Request | undefined): Payload | null {
     if (body[E.kind] !== EventKind.start || one === undefined) return null;
-    const { prompt, handle } = one.request;
-    return { kind: 'output', sampling: samplingOf(one), lastToken: prompt[prompt.length - 1] ?? 0, handle };
+    const { prompt, salt, handle } = one.request;
+    return { kind: 'output', prompt, salt, sampling: samplingOf(one), handle };
   }
 
   #decodeIncarnation(): number {
@@ -311,6 +322,7 @@ export class Coordinator implements EnginePort {
       promptTokens: one.promptTokens,
       prefillTokens: one.prefillTokens,
       completionTokens: one.completionTokens,
+      cachedTokens: one.cachedTokens,
       guard: one.guard,
       handle: `${one.slot}.${this.#attempt(one.slot)}.${this.#decodeIncarnation()}`,
     };

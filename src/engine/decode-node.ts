@@ -6,19 +6,23 @@ import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
 import type { SharedMemory } from '../base/shared-memory.js';
 import { DecodePhase, leaseList, Verdict } from '../handoff/decode.js';
-import { GUARDS } from '../handoff/guards.js';
 import { DS, getSlot, listAt, PG, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
 import { GUARD, guarded } from '../handoff/rules.js';
 import type { PagePool } from '../kv/pool.js';
 import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { RegistrationTable } from '../kv/registration.js';
+import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
+import { OWNER_TENANT, readTag, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
 import { type EngineConfig, pagesPerSlot } from './config.js';
+import { DrainWatch } from './drain-watch.js';
+import { decodeGuardWords, guardNamed } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
 import { PageChecks } from './page-checks.js';
+import { PrefixCache } from './prefix-cache.js';
 import { claimPage, HandleBook, type Run } from './runs.js';
 import type { StatsBlock } from './stats.js';
 import type { NodePorts, Payload, ToDecode, Turn } from './traffic.js';
@@ -48,9 +52,12 @@ export class DecodeNode {
   readonly #outputs: (Output | undefined)[];
   readonly #completions: (Completion | undefined)[];
   readonly #runs: (Run | undefined)[];
-  readonly #drainingSinceMs: number[];
+  readonly #drains: DrainWatch;
   readonly #registered = new Map<number, number>();
   readonly #handles = new HandleBook();
+  readonly #cache: PrefixCache;
+  /** For tests and measurements: its counts, and a round at will. */
+  readonly sweep: Sweep;
   #first: { readonly run: Run; readonly token: number }[] = [];
   #arriving: Completion | null = null;
   #ending: (Payload & { kind: 'output-end' }) | null = null;
@@ -65,7 +72,7 @@ export class DecodeNode {
     this.#outputs = Array.from({ length: slots }, () => undefined);
     this.#completions = Array.from({ length: slots }, () => undefined);
     this.#runs = Array.from({ length: slots }, () => undefined);
-    this.#drainingSinceMs = Array.from({ length: slots }, () => 0);
+    this.#drains = new DrainWatch(slots, config.drainAlarmMs);
     this.checks = new PageChecks(options.memory, options.pool, options.stats);
     this.machine = new Machine(
       'decode',
@@ -75,6 +82,15 @@ export class DecodeNode {
       prefillIncarnation,
       (effect, body) => this.#carryOut(effect, body),
     );
+    this.sweep = new Sweep({
+      pool: options.pool,
+      view: this.machine.view,
+      incarnation,
+      checksummer: this.checks.checksummer,
+      zeroOnRelease: config.zeroOnRelease,
+      onFinding: (finding) => this.#onSwept(finding),
+    });
+    this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#register(prefillIncarnation);
   }
 
@@ -127,10 +143,15 @@ export class DecodeNode {
     this.#emitFirst();
     const isStepped = this.#decodeStep();
     const nowMs = this.#o.nowMs();
-    const wakeAtMs = this.#watchDrains(nowMs);
+    const isDraining = (slot: number): boolean => this.#phase(slot) === DecodePhase.draining;
+    const wakeAtMs = this.#drains.look(nowMs, isDraining, (slot) => {
+      this.machine.raise(EventKind.timeout, slot, this.#attempt(slot));
+      this.#isDirty = true;
+    });
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
       this.#o.stats.set('tagsChecked', this.checks.tagsChecked);
+      this.#o.stats.setSweep('decode', this.sweep);
       this.#o.stats.set('landingsRefused', this.#o.registrations.totals().refused);
       this.#isDirty = false;
       if (this.#isIdle()) this.machine.assertHolds();
@@ -146,6 +167,14 @@ export class DecodeNode {
     for (let slot = 0; slot < this.machine.view.shape.slots; slot++) {
       if (this.#phase(slot) !== DecodePhase.idle) this.machine.raise(EventKind.timer, slot, this.#attempt(slot));
     }
+    if (!this.#isIdle()) return;
+    this.sweep.idle(IDLE_SWEEP_PAGES);
+    this.#isDirty = true;
+  }
+
+  #onSwept(finding: SweepFinding): void {
+    if (finding.isSealed) this.#cache.condemn(finding.page);
+    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {
@@ -161,7 +190,7 @@ export class DecodeNode {
 
   #lease(slot: number): void {
     const handle = this.#outputs[slot]?.handle ?? null;
-    if (handle === null) return this.machine.raise(EventKind.admit, slot, this.#attempt(slot));
+    if (handle === null) return this.#tryAdmit(slot);
     const pages = this.#handles.pagesOf(handle);
     const event = this.machine.event(EventKind.attach, slot, this.#attempt(slot));
     event[E.count] = pages.length;
@@ -172,24 +201,15 @@ export class DecodeNode {
     this.machine.step(event);
   }
 
-  #watchDrains(nowMs: number): number | null {
-    let wakeAtMs: number | null = null;
-    for (let slot = 0; slot < this.#drainingSinceMs.length; slot++) {
-      if (this.#phase(slot) !== DecodePhase.draining) {
-        this.#drainingSinceMs[slot] = 0;
-        continue;
-      }
-      const since = this.#drainingSinceMs[slot] || nowMs;
-      this.#drainingSinceMs[slot] = since;
-      const dueMs = since + this.#o.config.drainAlarmMs;
-      if (nowMs >= dueMs) {
-        this.#drainingSinceMs[slot] = nowMs;
-        this.machine.raise(EventKind.timeout, slot, this.#attempt(slot));
-        this.#isDirty = true;
-      }
-      wakeAtMs = Math.min(wakeAtMs ?? Number.POSITIVE_INFINITY, nowMs >= dueMs ? nowMs + 1 : dueMs);
-    }
-    return wakeAtMs;
+  /** Proposes what the cache has, makes room for the rest, and asks the ledger. */
+  #tryAdmit(slot: number): void {
+    const { view } = this.machine;
+    const output = this.#outputs[slot];
+    const attempt = this.#attempt(slot);
+    if (output === undefined) return;
+    this.#cache.propose(slot, attempt, output.salt, output.prompt);
+    this.#cache.makeRoom(getSlot(view, slot, 'pages') - getSlot(view, slot, 'prefix'));
+    this.machine.raise(EventKind.admit, slot, attempt);
   }
 
   /** One token for every request that decodes and whose reader keeps up. False: there was none. */
@@ -217,6 +237,7 @@ export class DecodeNode {
       run.position++;
       this.#emit(run, sample(logits.subarray(i * width, (i + 1) * width), run.temperature, run.chance));
     }
+    this.sweep.step(batch.length);
     this.#isDirty = true;
     return true;
   }
@@ -225,7 +246,13 @@ export class DecodeNode {
     const { view } = this.machine;
     if (!guarded(view, GUARD.tag)) return Verdict.own;
     const sealed = getSlot(view, run.slot, 'attached') === 1 ? 0 : getSlot(view, run.slot, 'prefix');
-    return this.checks.tags(run, tokens, sealed);
+    return this.#condemnIfBad(this.checks.tags(run, tokens, sealed));
+  }
+
+  /** A sealed page that did not pass must not be given to the next prompt either. */
+  #condemnIfBad(verdict: number): number {
+    if (verdict !== Verdict.own) this.#cache.condemn(this.checks.page);
+    return verdict;
   }
 
   #emit(run: Run, token: number): void {
@@ -239,8 +266,28 @@ export class DecodeNode {
   #finish(run: Run, finishReason: 'stop' | 'length'): void {
     this.#handles.remember(run, this.#o.incarnation);
     this.#ending = { kind: 'output-end', finishReason, completionTokens: run.produced };
-    this.machine.raise(EventKind.finish, run.slot, run.attempt);
+    this.#finishRun(run);
     this.#ending = null;
+  }
+
+  /** The whole pages of the prompt are sealed for the tenant; the rest goes back. */
+  #finishRun(run: Run): void {
+    const { view } = this.machine;
+    const output = this.#outputs[run.slot];
+    const event = this.machine.event(EventKind.finish, run.slot, run.attempt);
+    if (output === undefined || getSlot(view, run.slot, 'attached') === 1) return this.machine.step(event);
+    this.#cache.sealWith(event, output.salt, output.prompt, run.pages, getSlot(view, run.slot, 'prefix'));
+  }
+
+  /** A page now belongs to the tenant, and its tag says so; its checksum is still that of what prefill computed. */
+  #seal(slot: number, page: number): void {
+    if (this.#cache.onSeal(page) < 0) return;
+    const tag = readTag(this.#o.pool, page);
+    tag.ownerKind = OWNER_TENANT;
+    tag.owner = getSlot(this.machine.view, slot, 'tenant');
+    tag.attempt = 0;
+    writeTag(this.#o.pool, page, tag);
+    this.sweep.noteSealed(page);
   }
 
   #carryOut(effect: number, body: Int32Array): void {
@@ -255,6 +302,10 @@ export class DecodeNode {
         return this.machine.raise(EventKind.verified, slot, this.#attempt(slot), this.#verify(slot));
       case EffectKind.startDecode:
         return this.#startRun(slot);
+      case EffectKind.seal:
+        return this.#seal(slot, body[E.pages] ?? 0);
+      case EffectKind.pagesFreed:
+        return this.sweep.noteReleased();
       case EffectKind.revoke: {
         const handle = this.#registered.get(body[E.from] ?? 0);
         if (handle === undefined) return;
@@ -273,7 +324,16 @@ export class DecodeNode {
 
   #sendGateway(body: Int32Array): void {
     if (body[E.kind] === EventKind.decodeClosed) this.#runs[body[E.slot] ?? 0] = undefined;
-    this.#o.ports.toGateway({ kind: 'protocol', event: messageOf(body), payload: this.#ending });
+    this.#o.ports.toGateway({
+      kind: 'protocol',
+      event: messageOf(body),
+      payload: this.#ending ?? this.#cachedFor(body),
+    });
+  }
+
+  #cachedFor(body: Int32Array): Payload | null {
+    if (body[E.kind] !== EventKind.started) return null;
+    return { kind: 'cached', tokens: this.#completions[body[E.slot] ?? 0]?.cachedTokens ?? 0 };
   }
 
   #sendPrefill(body: Int32Array): void {
@@ -319,7 +379,7 @@ export class DecodeNode {
       const count = getSlot(view, slot, 'promptPages');
       code |= this.checks.checksums(pages, prefix, count, this.#completions[slot] ?? null);
     }
-    return code;
+    return this.#condemnIfBad(code);
   }
 
   #startRun(slot: number): void {
@@ -340,7 +400,7 @@ export class DecodeNode {
       temperature: sampling.temperature,
       maxTokens: Math.min(sampling.maxTokens, pages.length * this.#o.config.pageTokens - tokens + 1),
       ignoreEos: sampling.ignoreEos,
-      token: output.lastToken,
+      token: output.prompt[output.prompt.length - 1] ?? 0,
       position: isAttached ? tokens - 1 : tokens,
       produced: 0,
       acknowledged: 0,
@@ -362,16 +422,8 @@ export class DecodeNode {
 
   #reportGuard(slot: number, guard: number): void {
     this.#o.stats.addGuardHit(guard);
-    const name = GUARDS[guard] ?? 'tag';
-    const { view } = this.machine;
-    const counts =
-      name === 'count'
-        ? `Expected prefill to complete ${getSlot(view, slot, 'tokens')} tokens of slot ${slot}, got ${getSlot(view, slot, 'completed')}`
-        : name === 'rejection'
-          ? `Expected slot ${slot} to need at most ${view.shape.pages} pages, got ${getSlot(view, slot, 'pages')}`
-          : name === 'lease'
-            ? `Expected slot ${slot} to name no pages but those of its own lease, got a handle`
-            : this.checks.words;
-    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words: counts });
+    const name = guardNamed(guard, 'tag');
+    const words = decodeGuardWords(name, this.machine.view, slot, this.checks.words);
+    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words });
   }
 }

@@ -11,6 +11,7 @@ export function failure(code: ErrorCode, message: string, detail: string): Engin
     promptTokens: 0,
     prefillTokens: 0,
     completionTokens: 0,
+    cachedTokens: 0,
     error: { code, message, detail },
     guard: null,
     handle: '',

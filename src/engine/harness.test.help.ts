@@ -108,7 +108,8 @@ export function recall(chance: Prng, length: number): { readonly prompt: string;
 }
 
 export function isIdle({ prefillPages, decodePages, running }: EngineStats): boolean {
-  return running === 0 && prefillPages.free === prefillPages.total && decodePages.free === decodePages.total;
+  const holdsNothing = (pages: EngineStats['decodePages']): boolean => pages.leased + pages.draining === 0;
+  return running === 0 && holdsNothing(prefillPages) && holdsNothing(decodePages);
 }
 
 export async function until(done: () => boolean, what: string, msMax = 5000): Promise<void> {

@@ -13,6 +13,8 @@ export interface Request {
   prefillTokens: number;
   promptTokens: number;
   completionTokens: number;
+  /** Tokens of the prompt that prefill found in the tenant's own sealed pages. */
+  cachedTokens: number;
   finishReason: 'stop' | 'length' | null;
   acknowledged: number;
   guard: GuardName | null;

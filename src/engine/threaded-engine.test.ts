@@ -42,7 +42,7 @@ describe('the engine', () => {
       const { prompt, marker } = recall(chance, length);
       const asked = ask(engine, prompt, { maxTokens: marker.length });
       assert.equal(await finished(asked), marker);
-      const counts = { promptTokens: prompt.length, prefillTokens: prompt.length };
+      const counts = { promptTokens: prompt.length, prefillTokens: prompt.length, cachedTokens: 0 };
       assert.deepEqual(asked.counts, counts);
       const { ended } = asked;
       assert.deepEqual(

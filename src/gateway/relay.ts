@@ -130,7 +130,11 @@ export class Relay implements UpstreamSink {
     const stopped = this.#stops.hit;
     this.#complete(
       stopped ? 'stop' : end.finishReason,
-      { promptTokens: usage.promptTokens, completionTokens: stopped ? this.#came : usage.completionTokens },
+      {
+        promptTokens: usage.promptTokens,
+        completionTokens: stopped ? this.#came : usage.completionTokens,
+        cachedTokens: usage.cachedTokens,
+      },
       end.engineAnswer,
     );
   }
@@ -138,7 +142,12 @@ export class Relay implements UpstreamSink {
   /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
   #stoppedHere(usage: PromptCounts | null): void {
     if (usage !== null && !this.#countsAgree(usage)) this.#failUsage(usage, null);
-    else this.#complete('stop', { promptTokens: this.#counted, completionTokens: this.#came }, undefined);
+    else
+      this.#complete(
+        'stop',
+        { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
+        undefined,
+      );
   }
 
   #countsAgree(counts: PromptCounts): boolean {

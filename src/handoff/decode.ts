@@ -60,7 +60,7 @@ export function stepDecode(view: View, event: Int32Array, out: Out): void {
     case EventKind.drained:
       return onDrained(view, slotFor(view, event), out);
     case EventKind.hit:
-      return onHit(view, slot, event);
+      return onHit(view, slot, event, out);
     case EventKind.admit:
       return onAdmit(view, slot, event, out);
     case EventKind.attach:
@@ -135,11 +135,11 @@ function repeat(view: View, slot: number, out: Out): void {
   }
 }
 
-function onHit(view: View, slot: number, event: Int32Array): void {
+function onHit(view: View, slot: number, event: Int32Array, out: Out): void {
   const at = slotAt(view, slot);
   if (event[E.attempt] !== view.cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
   const placesMax = view.cells[at + DS.promptPages];
-  takePrefix(view, listAt(view, slot, 0), placesMax, at + DS.prefix, at + DS.tenant, at + DS.salt, event);
+  takePrefix(view, listAt(view, slot, 0), placesMax, at + DS.prefix, at + DS.tenant, at + DS.salt, event, out);
   view.cells[at + DS.held] = view.cells[at + DS.prefix];
 }
 

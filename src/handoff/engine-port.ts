@@ -52,6 +52,8 @@ export interface EngineSink {
 export interface EngineCounts {
   readonly promptTokens: number;
   readonly prefillTokens: number;
+  /** Tokens of the prompt that came from sealed pages; absent where the engine does not say. */
+  readonly cachedTokens?: number;
 }
 
 export interface EngineEnd {
@@ -62,6 +64,8 @@ export interface EngineEnd {
   /** Prefill's own count of the prompt. */
   readonly prefillTokens: number;
   readonly completionTokens: number;
+  /** Tokens of the prompt that came from sealed pages of the request's own tenant. */
+  readonly cachedTokens: number;
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly detail: string } | null;
   readonly guard: GuardName | null;
   /** The transfer handle of the finished request, as engines return it to whoever may call prefill. */
@@ -96,11 +100,21 @@ export interface EngineStats {
   readonly landingsRefused: number;
   readonly guardHits: Readonly<Record<GuardName, number>>;
   readonly findings: readonly EngineFinding[];
+  /** How far the sweep over each pool got; absent where there is none. */
+  readonly sweep?: Readonly<Record<'prefill' | 'decode', SweepCounts>>;
+}
+
+export interface SweepCounts {
+  /** Pages held against the ledger, whole rounds over the pool, and writes that no lease explains. */
+  readonly pages: number;
+  readonly passes: number;
+  readonly findings: number;
 }
 
 /** What the engine noticed: numbers and names, never text. */
 export interface EngineFinding {
-  readonly guard: GuardName;
+  /** `sweep`: nobody read the page yet; it was found by looking. */
+  readonly guard: GuardName | 'sweep';
   readonly words: string;
   readonly atMs: number;
 }

@@ -45,7 +45,7 @@ export function stepPrefill(view: View, event: Int32Array, out: Out): void {
     case EventKind.committed:
       return onCommitted(view, slot, event, out);
     case EventKind.hit:
-      return onHit(view, slot, event);
+      return onHit(view, slot, event, out);
     case EventKind.admit:
       return onAdmit(view, slot, event);
     case EventKind.chunk:
@@ -266,12 +266,12 @@ function onCommitted(view: View, slot: number, event: Int32Array, out: Out): voi
 }
 
 /** Only with a lease: a prefix that waits for decode would keep pages from the slots that decode waits for. */
-function onHit(view: View, slot: number, event: Int32Array): void {
+function onHit(view: View, slot: number, event: Int32Array, out: Out): void {
   const at = slotAt(view, slot);
   if (event[E.attempt] !== view.cells[at + PS.attempt] || view.cells[at + PS.phase] !== PrefillPhase.waiting) return;
   if (view.cells[at + PS.peer] === 0) return;
   const placesMax = view.cells[at + PS.promptPages];
-  takePrefix(view, listAt(view, slot, SOURCE), placesMax, at + PS.prefix, at + PS.tenant, at + PS.salt, event);
+  takePrefix(view, listAt(view, slot, SOURCE), placesMax, at + PS.prefix, at + PS.tenant, at + PS.salt, event, out);
   view.cells[at + PS.held] = view.cells[at + PS.prefix];
 }
 

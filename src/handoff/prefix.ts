@@ -1,7 +1,7 @@
 /** What both pools decide alike: whether a request can ever fit, and which sealed pages a slot may share. */
-import { FAULT, GUARD, deviates } from './rules.js';
+import { FAULT, GUARD, deviates, guardHit } from './rules.js';
 import { PageState, PG, pageAt, type View } from './layout.js';
-import { E } from './messages.js';
+import { E, type Out } from './messages.js';
 
 /** Whether a pool can ever hold the request: its prompt, and prompt and output together. Shared by both pools. */
 export function fits(view: View, promptPages: number, pages: number): boolean {
@@ -20,6 +20,7 @@ export function takePrefix(
   tenantCell: number,
   saltCell: number,
   event: Int32Array,
+  out: Out,
 ): void {
   const { cells, shape } = view;
   if (!shape.prefixes || cells[prefixCell] !== 0) return;
@@ -34,6 +35,7 @@ export function takePrefix(
     const isShared =
       deviates(view, FAULT['unsalted-prefix'], GUARD.salt) ||
       deviates(view, FAULT['prefix-hash-collision'], GUARD.salt);
+    if (isSameHash && !isOwn && !isShared) guardHit(out, GUARD.salt, event[E.slot]);
     if (!isSameHash || !(isOwn || isShared)) return;
     cells[cell + PG.refs]++;
     cells[list + i] = page;

@@ -5,9 +5,9 @@
 import type { InlineEngine } from '../engine/inline-engine.js';
 import { DecodePhase } from '../handoff/decode.js';
 import { getSlot, listAt } from '../handoff/layout.js';
-import { isWritten, OWNER_LEASE, type PageTag, readTag, WRITER_DECODE } from '../kv/tag.js';
+import { isWritten, OWNER_LEASE, OWNER_TENANT, type PageTag, readTag, WRITER_DECODE } from '../kv/tag.js';
 import type { MarkerHit } from '../markers/marker-index.js';
-import type { Call } from './call.js';
+import { type Call, type TenantName, TENANTS } from './call.js';
 
 /** A page of another request in the table of the one that is watched. */
 export interface ForeignPage {
@@ -61,10 +61,15 @@ export class PageWatch {
     const pool = this.#engine.decodePool;
     if (!isWritten(pool, page)) return;
     const tag = readTag(pool, page);
-    if (tag.ownerKind !== OWNER_LEASE) return;
-    const owner = this.#ownerOf(tag);
+    if (tag.ownerKind === OWNER_TENANT && TENANTS[tag.owner - 1] === call.tenant) return;
+    const owner = tag.ownerKind === OWNER_LEASE ? this.#ownerOf(tag) : this.#lastOf(TENANTS[tag.owner - 1]);
     if (owner === call) return;
     this.#seen.set(`${page} ${tag.owner} ${tag.attempt} ${tag.place}`, { page, place, tag, owner });
+  }
+
+  /** Who sealed a page for its tenant: in these scripts, the tenant's last call before the one that is watched. */
+  #lastOf(tenant: TenantName | undefined): Call | null {
+    return this.#calls.findLast((call) => call.tenant === tenant && call !== this.#watched) ?? null;
   }
 
   /** The call that had the slot under this attempt or, where it was tried again, an earlier one. */

@@ -1,7 +1,8 @@
 /** Results in words: a story of a few lines for one replay, and a table for all of them. */
+import { assert } from '../base/assert.js';
 import { CATALOGUE, FAULTS, type Outcome } from '../handoff/faults.js';
 import { type GuardName, GUARDS } from '../handoff/guards.js';
-import type { LeakedMarker, ReplayResult } from './replay.js';
+import type { LeakedMarker, LeakedPage, ReplayResult } from './replay.js';
 
 /** Markers of one answer that are told; the JSON has all. */
 const MARKERS_SHOWN_MAX = 2;
@@ -56,7 +57,9 @@ function verdict(result: ReplayResult): string[] {
     case 'answered':
       return ['globex got a 200 with its own right answer, the same that a quiet engine gives.'];
     case 'shared':
-      return ["globex got a 200, and part of its prompt came from acme's cache."];
+      return [
+        `globex got a 200 with its own right answer; ${evidence.cachedTokens} tokens of its prompt came from ${evidence.sharedPages} pages that acme had left.`,
+      ];
     case 'refused':
       return [`globex was refused by ${guardWords(stoppedBy)}: ${status}${error}`];
     case 'failed-closed':
@@ -98,8 +101,14 @@ function sourceWords({ pages, pageCount }: LeakedMarker): string {
   const more = pageCount > 1 ? ` (and ${pageCount - 1} more, since acme's text repeats it)` : '';
   return (
     `They lay in page ${first.page}${more}, place ${first.place} of globex's table, ` +
-    `written for acme's slot ${first.slot}, attempt ${first.attempt} by ${first.writer} at step ${first.writtenAtStep}.`
+    `${ownerWords(first)} by ${first.writer} at step ${first.writtenAtStep}.`
   );
+}
+
+function ownerWords({ slot, attempt }: LeakedPage): string {
+  return slot === null
+    ? "kept for acme's next prompts, written"
+    : `written for acme's slot ${slot}, attempt ${attempt}`;
 }
 
 /** The head of the matrix; a row for each fault follows as it is there. */
@@ -107,7 +116,8 @@ export function matrixHead(): string {
   return `${'fault'.padEnd(NAME_WIDTH)}${'every guard off'.padEnd(CELL_WIDTH)}every guard on\n`;
 }
 
-export function matrixRow(off: ReplayResult, on: ReplayResult): string {
+export function matrixRow([off, on]: readonly ReplayResult[]): string {
+  assert(off !== undefined && on !== undefined, 'a row of the matrix has two cells');
   return `${off.fault.padEnd(NAME_WIDTH)}${cell(off).padEnd(CELL_WIDTH)}${cell(on)}`.trimEnd().concat('\n');
 }
 
@@ -117,6 +127,36 @@ function cell({ outcome, status, stoppedBy, evidence }: ReplayResult): string {
   const told = outcome === 'leaked' ? ` ${evidence.markerCharacters} characters` : '';
   const code = status === null || status === 200 ? '' : ` ${status}`;
   return `${OUTCOME_WORDS[outcome]}${told}${code}${guard}${wrong}`;
+}
+
+/** One word a cell, so that all guards fit beside each other. */
+const SHORT_WORDS: Readonly<Record<Outcome, string>> = {
+  refused: 'refused',
+  'failed-closed': 'failed',
+  shared: 'SHARED',
+  leaked: 'LEAKED',
+  answered: 'own',
+  hung: 'HUNG',
+};
+const SHORT_WIDTH = 10;
+
+const short = (text: string): string => text.padEnd(SHORT_WIDTH);
+
+/** The head of the full matrix: all off, all on, then each guard alone. */
+export function fullMatrixHead(): string {
+  const legend =
+    "refused: no engine saw it; failed: an error and no answer; own: globex's own right answer; + the guard is one that stops the fault.\n\n";
+  const columns = ['all off', 'all on', ...GUARDS].map(short).join('');
+  return `${legend}${'fault'.padEnd(NAME_WIDTH)}${columns}`.trimEnd().concat('\n');
+}
+
+export function fullMatrixRow(row: readonly ReplayResult[]): string {
+  const cells = row.map((result, column) => {
+    const guard = GUARDS[column - 2];
+    const mark = guard !== undefined && CATALOGUE[result.fault].guards.includes(guard) ? '+' : '';
+    return short(`${SHORT_WORDS[result.outcome]}${mark}${result.evidence.isAsExpected ? '' : '?'}`);
+  });
+  return `${(row[0]?.fault ?? '').padEnd(NAME_WIDTH)}${cells.join('')}`.trimEnd().concat('\n');
 }
 
 export function matrixFoot(results: readonly ReplayResult[]): string {

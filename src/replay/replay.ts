@@ -1,6 +1,7 @@
 /** Plays one fault under one set of guards and says what came of it. */
 import { CATALOGUE, type FaultName, FAULTS, type Outcome } from '../handoff/faults.js';
-import { ALL_GUARDS, type GuardBits, guardBits, type GuardName, GUARDS } from '../handoff/guards.js';
+import { ALL_GUARDS, type GuardBits, guardBit, guardBits, type GuardName, GUARDS } from '../handoff/guards.js';
+import { OWNER_LEASE, OWNER_TENANT } from '../kv/tag.js';
 import { MarkerIndex, mergeHits } from '../markers/marker-index.js';
 import type { Call } from './call.js';
 import { type ForeignPage, writerOf } from './page-watch.js';
@@ -13,9 +14,12 @@ export interface LeakedPage {
   /** Where the page lay in the table of the request that read it. */
   readonly place: number;
   readonly owner: string;
-  /** From the page's own tag: the lease's slot and attempt, the place in the owner's request, and who wrote it when. */
-  readonly slot: number;
-  readonly attempt: number;
+  /**
+   * From the page's own tag: the lease's slot and attempt (null: a sealed page, which is its tenant's), the place in the owner's
+   * request, and who wrote it when.
+   */
+  readonly slot: number | null;
+  readonly attempt: number | null;
   readonly ownerPlace: number;
   readonly writer: string;
   readonly writtenAtStep: number;
@@ -43,6 +47,9 @@ export interface Evidence {
   readonly markers: readonly LeakedMarker[];
   /** Pages of another request in the requester's table while it decoded. */
   readonly foreignPages: number;
+  /** Tokens of the requester's prompt that were answered from pages kept of an earlier one, and how many such pages were another tenant's. */
+  readonly cachedTokens: number;
+  readonly sharedPages: number;
   /** Code and message of the error that the requester got. */
   readonly error: { readonly code: string; readonly message: string } | null;
   /** Whether the answer is what an engine without the fault gives; null where it was not compared. */
@@ -92,18 +99,23 @@ export async function replayFault(options: ReplayOptions): Promise<ReplayResult>
   }
 }
 
-/** Every fault with all guards off and with all on, in the order of the catalogue. `onResult` hears of each as it is there. */
+/** The sets of guards of one row of the matrix: all off, all on; in full also each one alone. */
+export function matrixSets(isFull: boolean): readonly GuardBits[] {
+  return [0, ALL_GUARDS, ...(isFull ? GUARDS.map(guardBit) : [])];
+}
+
+/** Every fault under each of `matrixSets`, in the order of the catalogue. `onRow` hears of each fault as it is there. */
 export async function replayMatrix(
   options: Omit<ReplayOptions, 'fault' | 'guards'>,
-  onResult: (result: ReplayResult) => void = () => {},
+  isFull: boolean,
+  onRow: (row: readonly ReplayResult[]) => void = () => {},
 ): Promise<ReplayResult[]> {
   const results: ReplayResult[] = [];
   for (const fault of FAULTS) {
-    for (const guards of [0, ALL_GUARDS]) {
-      const result = await replayFault({ ...options, fault, guards });
-      onResult(result);
-      results.push(result);
-    }
+    const row: ReplayResult[] = [];
+    for (const guards of matrixSets(isFull)) row.push(await replayFault({ ...options, fault, guards }));
+    onRow(row);
+    results.push(...row);
   }
   return results;
 }
@@ -128,8 +140,8 @@ function leakedPage({ page, place, tag, owner }: ForeignPage): LeakedPage {
     page,
     place,
     owner: owner?.tenant ?? 'unknown',
-    slot: tag.owner,
-    attempt: tag.attempt,
+    slot: tag.ownerKind === OWNER_LEASE ? tag.owner : null,
+    attempt: tag.ownerKind === OWNER_LEASE ? tag.attempt : null,
     ownerPlace: tag.place,
     writer: writerOf(tag),
     writtenAtStep: tag.writtenAtStep,
@@ -162,7 +174,8 @@ function judge(
 ): ReplayResult {
   const { fault, guards, seed } = options;
   const { call, prevented } = acted;
-  const outcome = outcomeOf(call, isOwnAnswer);
+  const sharedPages = world.pages.foreign.filter(({ tag }) => tag.ownerKind === OWNER_TENANT).length;
+  const outcome = outcomeOf(call, isOwnAnswer, sharedPages);
   const expected =
     guards === 0 ? CATALOGUE[fault].expected.off : guards === ALL_GUARDS ? CATALOGUE[fault].expected.on : null;
   const markerCharacters = markers.reduce((sum, { characters }) => sum + characters, 0);
@@ -174,7 +187,7 @@ function judge(
     guards: Object.fromEntries(GUARDS.map((name) => [name, world.isOn(name) ? 'on' : 'off'])) as ReplayResult['guards'],
     outcome,
     status: answer?.status ?? null,
-    stoppedBy: outcome === 'leaked' || outcome === 'hung' ? null : (guardOf(call) ?? prevented?.guard ?? null),
+    stoppedBy: isHarm(outcome) ? null : (guardOf(call) ?? prevented?.guard ?? null),
   };
   if (prevented !== undefined && result.stoppedBy === prevented.guard) world.tell(`${sentence(prevented.words)}`);
   return {
@@ -185,6 +198,8 @@ function judge(
       markerCharacters,
       markers,
       foreignPages: world.pages.foreign.length,
+      cachedTokens: call.end?.cachedTokens ?? 0,
+      sharedPages,
       error:
         answer === null || answer.errorCode === null
           ? null
@@ -202,10 +217,11 @@ function sentence(words: string): string {
 }
 
 /** An answer that is not the requester's own was computed over pages of another: that is a leak, whether a marker is in it or not. */
-function outcomeOf(call: Call, isOwnAnswer: boolean | null): Outcome {
+function outcomeOf(call: Call, isOwnAnswer: boolean | null, sharedPages: number): Outcome {
   const { answer, end } = call;
   if (answer === null) return 'hung';
-  if (answer.status === 200) return isOwnAnswer === true ? 'answered' : 'leaked';
+  if (answer.status === 200 && isOwnAnswer !== true) return 'leaked';
+  if (answer.status === 200) return sharedPages > 0 ? 'shared' : 'answered';
   const isRefusedAtTheDoor = !call.isSubmitted && answer.status < 500;
   return isRefusedAtTheDoor || end?.outcome === 'refused' ? 'refused' : 'failed-closed';
 }
@@ -225,6 +241,10 @@ function guardOf(call: Call): GuardName | null {
   }
 }
 
+function isHarm(outcome: Outcome): boolean {
+  return outcome === 'leaked' || outcome === 'shared' || outcome === 'hung';
+}
+
 /** All off or all on: what the catalogue says. Other sets: no harm while a guard that stops the fault is on. */
 function isAsExpected(
   fault: FaultName,
@@ -234,6 +254,5 @@ function isAsExpected(
   expected: Outcome | null,
 ): boolean {
   if (expected !== null) return outcome === expected && (outcome !== 'leaked' || markerCharacters > 0);
-  const isHarmed = outcome === 'leaked' || outcome === 'hung';
-  return !isHarmed || (guards & guardBits(CATALOGUE[fault].guards)) === 0;
+  return !isHarm(outcome) || (guards & guardBits(CATALOGUE[fault].guards)) === 0;
 }

@@ -1,5 +1,5 @@
 /** From a body to what the engine is asked to do. Unknown fields are ignored, as SGLang ignores them; what would change the answer and can't be done is refused. */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { encode, renderChat, VOCAB_SIZE } from '../../tokenizer/bytes.js';
 import { numberAsWritten } from '../../wire/index.js';
 import { ECHO_CHARACTERS_MAX, STOP_CHARACTERS_MAX, STOPS_MAX } from './bounds.js';
@@ -22,6 +22,8 @@ export interface EngineCall {
   readonly includeUsage: boolean;
   /** Null: none was given. */
   readonly room: bigint | null;
+  /** Prompts share cached prefixes only under one salt; empty: none was given. */
+  readonly salt: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -75,6 +77,7 @@ export function readCall(route: CallRoute, body: Fields, raw: Buffer, context: n
     stream: booleanField(body, 'stream'),
     includeUsage: booleanField(objectField(body, 'stream_options'), 'include_usage'),
     room,
+    salt: saltOf(body),
   };
 }
 
@@ -217,6 +220,13 @@ function roomOf(body: Fields, raw: Buffer): bigint | null {
   throw badRequest('Expected `bootstrap_room` to be a whole number from 0 to 2^63 - 1, got something else.');
 }
 
+/** Of `cache_salt` and `extra_key`, as SGLang keys its cache; in the fixed-length hex that the engine takes. */
+function saltOf(body: Fields): string {
+  const parts = [body.cache_salt, body.extra_key].map((part) => echoed(part, ''));
+  if (parts.every((part) => part === '')) return '';
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}
+
 function ridOf(body: Fields): string {
   const { rid } = body;
   return typeof rid === 'string' && rid !== '' ? echoed(rid, '') : randomBytes(16).toString('hex');
@@ -225,7 +235,9 @@ function ridOf(body: Fields): string {
 function echoed(value: unknown, fallback: string): string {
   if (value === undefined || value === null || value === '') return fallback;
   if (typeof value === 'string' && value.length <= ECHO_CHARACTERS_MAX) return value;
-  throw badRequest(`Expected \`model\` and \`rid\` to be texts of at most ${ECHO_CHARACTERS_MAX} characters.`);
+  throw badRequest(
+    `Expected \`model\`, \`rid\`, \`cache_salt\` and \`extra_key\` to be texts of at most ${ECHO_CHARACTERS_MAX} characters.`,
+  );
 }
 
 function drawSeed(): number {

@@ -1,13 +1,13 @@
 /** The engine over HTTP on free ports of 127.0.0.1, and a client for it. */
 import assert from 'node:assert/strict';
 import { type ClientRequest, request } from 'node:http';
-import { type Clock, sleep, SystemClock } from '../../base/clock.js';
 import type { EngineStats } from '../../handoff/engine-port.js';
 import { type EngineConfig, engineConfig, type EngineOptions } from '../config.js';
+import { clock, isIdle, until } from '../harness.test.help.js';
 import { ThreadedEngine } from '../threaded-engine.js';
 import { EngineServer, type EngineServerOptions } from './server.js';
 
-export const clock: Clock = new SystemClock();
+export { clock, until };
 
 export interface Answer {
   readonly status: number;
@@ -101,18 +101,6 @@ export class Served {
 
 /** JSON whose shape the test knows. */
 export type Json = ReturnType<typeof JSON.parse>;
-
-export function isIdle({ prefillPages, decodePages, running }: EngineStats): boolean {
-  return running === 0 && prefillPages.free === prefillPages.total && decodePages.free === decodePages.total;
-}
-
-export async function until(done: () => boolean, what: string, msMax = 5000): Promise<void> {
-  const endMs = clock.nowMs() + msMax;
-  while (!done()) {
-    assert.ok(clock.nowMs() < endMs, `expected within ${msMax} ms that ${what}`);
-    await sleep(clock, 5);
-  }
-}
 
 function send(url: string, method: string, body: unknown, headers: Record<string, string>): Sent {
   const bytes = body === undefined ? null : typeof body === 'string' ? body : jsonWithRooms(body);

@@ -75,8 +75,7 @@ function serverArgs(view: NodeView): Record<string, unknown> {
     page_size: config.pageTokens,
     schedule_policy: 'fcfs',
     enable_priority_scheduling: false,
-    // No prefix is kept for a later request.
-    disable_radix_cache: true,
+    disable_radix_cache: !config.prefixCache,
     tp_size: 1,
     pp_size: 1,
     dp_size: 1,
@@ -186,9 +185,10 @@ export interface Queues {
   readonly waiting: number;
 }
 
+/** As in SGLang: pages that are kept for a later prompt can be given up, and are not in use. */
 export function usedTokens(view: NodeView, stats: EngineStats): number {
-  const { leased, draining, sealed } = poolPages(view, stats);
-  return (leased + draining + sealed) * view.config.pageTokens;
+  const { leased, draining } = poolPages(view, stats);
+  return (leased + draining) * view.config.pageTokens;
 }
 
 export function loadsJson(

@@ -48,6 +48,7 @@ export class Leg {
   readonly #stops: StopMatcher;
   readonly #ids: number[] = [];
   #promptTokens = 0;
+  #cachedTokens = 0;
   #text = '';
   /** Characters of `#text` that have been written. */
   #written = 0;
@@ -72,9 +73,10 @@ export class Leg {
     return this.#isSettled;
   }
 
-  /** The role's own count of the prompt. */
-  started(promptTokens: number): void {
+  /** The role's own count of the prompt, and how much of it lay in pages that were kept. */
+  started(promptTokens: number, cachedTokens: number): void {
     this.#promptTokens = promptTokens;
+    this.#cachedTokens = cachedTokens;
   }
 
   /** True: the answer is complete with this token, since a stop text was met. */
@@ -191,6 +193,7 @@ export class Leg {
       latencyS: (clock.nowMs() - this.#arrivedMs) / 1000,
       nowS: clock.wallMs() / 1000,
       promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
       text: this.#text,
       ids: this.#ids,
     };

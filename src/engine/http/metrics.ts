@@ -66,12 +66,12 @@ function addSglang(
   gauge('num_pages', 'Pages of the KV pool', pages.total);
   gauge('kv_cache_memory_usage_gb', 'Size of the KV pool', kvCacheGb(view));
   gauge('weight_memory_usage_gb', 'Size of the weights', weightGb());
-  gauge('num_used_tokens', 'Tokens of pages that are not free', used);
-  gauge('kv_used_tokens', 'Tokens of pages that are not free', used);
+  gauge('num_used_tokens', 'Tokens of pages that requests hold; kept ones can be given up', used);
+  gauge('kv_used_tokens', 'Tokens of pages that requests hold; kept ones can be given up', used);
   gauge('kv_available_tokens', 'Tokens of free pages', pages.free * config.pageTokens);
   gauge('kv_evictable_tokens', 'Tokens of pages that are kept but could be given up', pages.sealed * config.pageTokens);
-  gauge('token_usage', 'Share of the pool that is not free', usage);
-  gauge('full_token_usage', 'Share of the pool that is not free', usage);
+  gauge('token_usage', 'Share of the pool that requests hold', usage);
+  gauge('full_token_usage', 'Share of the pool that requests hold', usage);
   gauge('num_running_reqs', 'Requests in the engine', stats.running);
   gauge('num_queue_reqs', 'Requests that wait for a slot', queues.waiting);
   gauge('gen_throughput', 'Tokens of output a second, over the last seconds', counters.throughput(nowMs));

@@ -45,7 +45,7 @@ export class Session implements EngineSink {
     this.#run = engine.submit(
       {
         tenant: OWNER,
-        salt: '',
+        salt: call.salt,
         prompt: call.prompt,
         maxTokens: call.maxTokens,
         temperature: call.temperature,
@@ -62,8 +62,8 @@ export class Session implements EngineSink {
     const tokens = this.#o.output.call.prompt.length;
     this.#counts = counts ?? { promptTokens: tokens, prefillTokens: tokens };
     this.#o.counters.promptTokens += this.#counts.promptTokens;
-    this.#o.output.started(this.#counts.promptTokens);
-    this.#o.prefill?.started(this.#counts.prefillTokens);
+    this.#o.output.started(this.#counts.promptTokens, this.#counts.cachedTokens ?? 0);
+    this.#o.prefill?.started(this.#counts.prefillTokens, this.#counts.cachedTokens ?? 0);
   }
 
   token(id: number): void {

@@ -1,6 +1,6 @@
 /**
  * The shapes of SGLang's answers, written as strings: same fields, our own words where a text is free. What the engine does not
- * have (reasoning, cached prefixes, retractions) is said as SGLang says "none of it".
+ * have (reasoning, retractions) is said as SGLang says "none of it".
  */
 import { errorFrame } from '../../wire/index.js';
 import type { CallRoute, EngineCall } from './call.js';
@@ -18,6 +18,8 @@ export interface AnswerState {
   readonly latencyS: number;
   readonly nowS: number;
   readonly promptTokens: number;
+  /** Of them, in pages that an earlier prompt left. */
+  readonly cachedTokens: number;
   /** Everything so far: `/generate` repeats it in every frame. */
   readonly text: string;
   readonly ids: readonly number[];
@@ -39,7 +41,7 @@ function metaInfo(state: AnswerState, finish: unknown): Record<string, unknown> 
     num_retractions: 0,
     reasoning_tokens: 0,
     completion_tokens: state.ids.length,
-    cached_tokens: 0,
+    cached_tokens: state.cachedTokens,
     cached_tokens_details: null,
     dp_rank: null,
     ...ended,

@@ -115,7 +115,9 @@ describe('a single node', () => {
     assert.equal(value(/^sglang:context_len\{.*\} (\d+)$/m), 1024);
     assert.ok(value(/^sglang:generation_tokens_total\{.*\} (\d+)$/m) > 0);
     assert.ok(value(/^cofferdam_pages_verified_total (\d+)$/m) > 0);
-    assert.equal(value(/^cofferdam_pages\{role="decode",state="free"\} (\d+)$/m), 64);
+    const pages = (state: string): number =>
+      value(new RegExp(`^cofferdam_pages\\{role="decode",state="${state}"\\} (\\d+)$`, 'm'));
+    assert.equal(pages('free') + pages('sealed'), 64);
   });
 
   test('refuses what is too long for the context before the engine sees it, in the dialect of each route', async () => {

@@ -1,24 +1,38 @@
-/** Two tenants with one beginning of their prompts. Nothing is shared while the engine has no index of prefixes over real tokens. */
-import type { Scenario } from '../scenario.js';
+/** Two tenants with one beginning of their prompts: globex's is answered from pages that acme's left, faster and cheaper. */
+import type { Acted, Scenario } from '../scenario.js';
 import type { World } from '../world.js';
+import type { Call } from '../call.js';
 import { OUTPUT_TOKENS } from './moves.js';
 
 const COMMON = 320;
 const OWN = 300;
 
-export const unsaltedPrefix: Scenario = { act: (world) => afterAcme(world, world.prompts.globex(COMMON), true) };
+export const unsaltedPrefix: Scenario = {
+  act: async (world) => {
+    const common = world.prompts.globex(COMMON);
+    await acmeLeavesPrefix(world, common + world.prompts.acme(OWN));
+    const call = await world.send('globex', common + world.prompts.globex(OWN), { maxTokens: OUTPUT_TOKENS });
+    world.pages.watch(call);
+    world.tell(`globex sent a prompt of ${COMMON + OWN} tokens, of which the first ${COMMON} are the same as acme's.`);
+    await world.finish(call);
+    return withSalt(world, call);
+  },
+};
 
-/** Acme is served, then globex with `beginning`, which is acme's as well or another one. */
-export async function afterAcme(world: World, beginning: string, isSame: boolean): ReturnType<Scenario['act']> {
-  const acmes = isSame ? beginning : world.prompts.globex(COMMON);
-  const acme = await world.send('acme', acmes + world.prompts.acme(OWN), { maxTokens: OUTPUT_TOKENS });
+/** Acme is served, and the whole pages of its prompt stay for its next ones. */
+export async function acmeLeavesPrefix(world: World, prompt: string): Promise<void> {
+  const acme = await world.send('acme', prompt, { maxTokens: OUTPUT_TOKENS });
   await world.finish(acme);
   world.settle(acme);
-  const call = await world.send('globex', beginning + world.prompts.globex(OWN), { maxTokens: OUTPUT_TOKENS });
-  world.pages.watch(call);
-  const how = isSame ? 'are the same' : 'differ';
-  world.tell(`acme and globex sent prompts of ${COMMON + OWN} tokens, of which the first ${COMMON} ${how}.`);
-  world.tell('The engine keeps no index of prefixes yet, so there was nothing to share.');
-  await world.finish(call);
-  return { call, maxTokens: OUTPUT_TOKENS };
+  const pages = world.engine.coordinator.stats().decodePages.sealed;
+  world.tell(
+    `acme sent a prompt of ${prompt.length} tokens, was served, and left ${pages} pages for its next prompts.`,
+  );
+}
+
+export function withSalt(world: World, call: Call): Acted {
+  const refused = world.engine.coordinator.stats().guardHits.salt;
+  const words = "the pages that acme had left were offered for globex's prompt, and refused as another tenant's";
+  const isKept = world.isOn('salt') && refused > 0;
+  return { call, maxTokens: OUTPUT_TOKENS, prevented: isKept ? { guard: 'salt', words } : undefined };
 }

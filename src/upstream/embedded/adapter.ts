@@ -206,6 +206,7 @@ function upstreamEnd(end: EngineEnd): UpstreamEnd {
     promptTokens: end.promptTokens,
     prefillTokens: end.prefillTokens,
     completionTokens: end.completionTokens,
+    cachedTokens: end.cachedTokens,
   };
   if (end.outcome === 'aborted') return { kind: 'aborted', usage };
   if (end.outcome === 'finished') {
