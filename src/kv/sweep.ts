@@ -127,7 +127,8 @@ export class Sweep {
     const { payloadBytes } = this.#o.pool.geometry;
     const creditMax = CREDIT_PAGES_MAX * payloadBytes;
     this.#creditBytes = Math.min(this.#creditBytes + tokens * SWEEP_BYTES_PER_TOKEN, creditMax);
-    this.#visitSome(SWEEP_PAGES_MAX);
+    // Looking at a header costs a cache miss or two: not before a payload can be paid for as well.
+    if (this.#creditBytes >= payloadBytes) this.#visitSome(SWEEP_PAGES_MAX);
   }
 
   /** While nothing runs: `pages` visits with a checksum each, if they ask for one. */
