@@ -2,7 +2,7 @@
  * What do read guard, checksum and sweep cost? CPU inside them over the CPU of decode, at 1, 8 and 32 running requests; and, with
  * `--zero`, what zero-on-release adds.
  *
- *   npm run build && node dist/bench/guards.js [STEPS] [--zero]
+ *   npm run build && node dist/bench/guards.js [STEPS] [--running=N] [--zero]
  *
  * The engine runs in this one thread, so that a stretch of time is CPU of that stretch. The three are timed where decode calls them
  * (what reading the clock costs is taken off); decode's time is that of its whole turn, them included.
@@ -35,7 +35,13 @@ function clockMs(): number {
 }
 
 /** Wraps a method so that the time inside it is added to `spent[key]`. */
-function timed<T extends object, K extends keyof T>(target: T, name: K, spent: Spent, key: keyof Spent, offMs = CLOCK_MS): void {
+function timed<T extends object, K extends keyof T>(
+  target: T,
+  name: K,
+  spent: Spent,
+  key: keyof Spent,
+  offMs = CLOCK_MS,
+): void {
   const method = (target[name] as (...args: unknown[]) => unknown).bind(target);
   (target as Record<K, unknown>)[name] = (...args: unknown[]): unknown => {
     const begin = clock.nowMs();
@@ -98,4 +104,6 @@ const args = process.argv.slice(2);
 const CLOCK_MS: number = clockMs();
 const steps = Number(args.find((arg) => !arg.startsWith('--')) ?? STEPS_DEFAULT);
 console.log(`reading the clock: ${(CLOCK_MS * 1e6).toFixed(0)} ns a call`);
-for (const running of [1, 8, 32]) measure(running, steps, args.includes('--zero'));
+const only = args.find((arg) => arg.startsWith('--running='));
+const all = only === undefined ? [1, 8, 32] : [Number(only.slice('--running='.length))];
+for (const running of all) measure(running, steps, args.includes('--zero'));
