@@ -93,7 +93,7 @@ export class Coordinator implements EnginePort {
       waiting: this.#waiting.size,
       pagesVerified: stats.get('pagesVerified'),
       tagsChecked: stats.get('tagsChecked'),
-      landingsRefused: stats.get('landingsRefused'),
+      landingsRefused: stats.get('landingsRefused') + stats.get('landingsRefusedBefore'),
       guardHits: stats.guardHits(),
       findings: this.#findings,
       sweep: { prefill: stats.sweep('prefill'), decode: stats.sweep('decode') },

@@ -61,6 +61,7 @@ export interface PrefillNodeOptions {
 export class PrefillNode {
   readonly machine: Machine;
   #wire: Wire;
+  #registrationTable: RegistrationTable;
   readonly #o: PrefillNodeOptions;
   readonly #jobs: (Job | undefined)[];
   /** By slot, of the newest lease: it may come before the start does. */
@@ -100,6 +101,7 @@ export class PrefillNode {
       onFinding: (finding) => this.#onSwept(finding),
     });
     this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
+    this.#registrationTable = new RegistrationTable(target.registrations);
     this.#wire = this.#connect(target);
   }
 
@@ -117,6 +119,7 @@ export class PrefillNode {
     const { config, pool } = this.#o;
     const isLate = hasFault(config.rules, 'reuse-before-drain') || hasFault(config.rules, 'unfenced-restart');
     const { min, max } = LATE_WRITES_MS;
+    this.#registrationTable = new RegistrationTable(target.registrations);
     return new Wire({
       source: pool,
       target: PagePool.attach({
@@ -126,7 +129,7 @@ export class PrefillNode {
         geometry: pool.geometry,
         node: 'decode',
       }),
-      registrations: new RegistrationTable(target.registrations),
+      registrations: this.#registrationTable,
       handle: 0,
       delay: isLate ? { seed: config.seed, minMs: min, maxMs: max } : null,
       reorder: isLate ? { seed: config.seed + 1 } : null,
@@ -143,6 +146,9 @@ export class PrefillNode {
       this.#wire.release();
       this.#settleWrites(Number.POSITIVE_INFINITY);
       this.machine.step(event);
+      // The table goes with its pool; what it counted does not.
+      this.#o.stats.add('landingsRefusedBefore', this.#registrationTable.totals().refused);
+      this.#o.stats.set('landingsRefused', 0);
       this.#wire = this.#connect(message.target);
       return;
     }

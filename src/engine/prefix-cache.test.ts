@@ -86,7 +86,8 @@ function assertAtRest(engine: InlineEngine): void {
   }
 }
 
-const prompt = (seed: number, length = 400): string => recall(new Prng(seed), Math.max(length, 120)).prompt.slice(-length);
+const prompt = (seed: number, length = 400): string =>
+  recall(new Prng(seed), Math.max(length, 120)).prompt.slice(-length);
 
 test('an answer is the same, token by token, over kept pages and without them', () => {
   const cold = newEngine({ prefixCache: false });
@@ -180,7 +181,8 @@ test(`under pressure no page and no answer is lost, whoever asks for what (seed 
       for (let i = 0; i < 10 && !engine.runUntil(isOver); i++) time.advance(1);
       assert.ok(isOver());
       assertAtRest(engine);
-      for (const { end } of all) assert.ok(end?.outcome === 'finished' || end?.outcome === 'aborted', end?.error?.detail);
+      for (const { end } of all)
+        assert.ok(end?.outcome === 'finished' || end?.outcome === 'aborted', end?.error?.detail);
       hits += all.filter(({ end }) => (end?.cachedTokens ?? 0) > 0).length;
     }),
     { seed: SEED, numRuns: IS_LONG ? 100 : 6, endOnFailure: true, includeErrorInReport: true },
@@ -210,8 +212,16 @@ const poolOf = (engine: InlineEngine, node: 'prefill' | 'decode'): PagePool =>
 
 /** What somebody who writes where he must not does to a sealed page, and the guard that sees it. */
 const OVERWRITES = [
-  ['a tag of another tenant', 'tag', (pool: PagePool, page: number) => writeTag(pool, page, { ...readTag(pool, page), owner: 9 })],
-  ['a tag of another place', 'tag', (pool: PagePool, page: number) => writeTag(pool, page, { ...readTag(pool, page), place: 7 })],
+  [
+    'a tag of another tenant',
+    'tag',
+    (pool: PagePool, page: number) => writeTag(pool, page, { ...readTag(pool, page), owner: 9 }),
+  ],
+  [
+    'a tag of another place',
+    'tag',
+    (pool: PagePool, page: number) => writeTag(pool, page, { ...readTag(pool, page), place: 7 }),
+  ],
   ['a write that has begun', 'tag', beginWrite],
   ['a payload', 'checksum', (pool: PagePool, page: number) => pool.payload(page).fill(1, 100, 104)],
 ] as const;

@@ -16,6 +16,7 @@ const CELLS = [
   'pagesVerified',
   'tagsChecked',
   'landingsRefused',
+  'landingsRefusedBefore',
   'decodeSteps',
   'tokensPrefilled',
   'prefillPagesSwept',

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { ERROR_TABLE, type ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { GUARDS, type GuardName } from '../handoff/guards.js';
-import type { EngineStats, PageCounts } from '../handoff/engine-port.js';
+import type { EngineStats, PageCounts, SweepCounts } from '../handoff/engine-port.js';
 import type { Capacity } from '../upstream/upstream.js';
 import type { TenantAccount } from './waiting.js';
 
@@ -176,4 +176,25 @@ function engineGauges(registers: Registry[], sources: MetricsSources, own: Reado
   counted('cofferdam_pages_verified_total', 'Pages whose checksum was compared at commit', (all) => all.pagesVerified);
   counted('cofferdam_tags_checked_total', 'Tags compared by the read guard', (all) => all.tagsChecked);
   counted('cofferdam_landings_refused_total', 'Landings that met a revoked registration', (all) => all.landingsRefused);
+  sweepCounters(registers, stats);
+}
+
+function sweepCounters(registers: Registry[], stats: () => EngineStats): void {
+  const swept = (name: string, help: string, of: keyof SweepCounts): void => {
+    new Counter({
+      name,
+      help,
+      labelNames: ['role'],
+      registers,
+      collect() {
+        this.reset();
+        const { sweep } = stats();
+        if (sweep === undefined) return;
+        for (const role of ['prefill', 'decode'] as const) this.inc({ role }, sweep[role][of]);
+      },
+    });
+  };
+  swept('cofferdam_pages_swept_total', 'Pages that the sweep held against the ledger', 'pages');
+  swept('cofferdam_sweep_passes_total', 'Rounds of the sweep over a whole pool', 'passes');
+  swept('cofferdam_sweep_findings_total', 'Writes that no lease explains', 'findings');
 }

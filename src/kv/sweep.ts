@@ -35,7 +35,7 @@ const SAMPLES = 16;
 /** Pages looked at in one step, most of them by their header alone. */
 export const SWEEP_PAGES_MAX = 8;
 /** Payload bytes that each token of decode pays for. Sized so that the sweep stays below 1 % of decode's CPU (`bench/guards.ts`). */
-export const SWEEP_BYTES_PER_TOKEN = 8_192;
+export const SWEEP_BYTES_PER_TOKEN = 1_024;
 /** Pages that an idle node sweeps a second: some milliseconds of work. */
 export const IDLE_SWEEP_PAGES = 64;
 /** Unspent bytes do not pile up beyond this many pages. */
@@ -127,7 +127,8 @@ export class Sweep {
     const { payloadBytes } = this.#o.pool.geometry;
     const creditMax = CREDIT_PAGES_MAX * payloadBytes;
     this.#creditBytes = Math.min(this.#creditBytes + tokens * SWEEP_BYTES_PER_TOKEN, creditMax);
-    this.#visitSome(SWEEP_PAGES_MAX);
+    // Looking at a header costs a cache miss or two: not before a payload can be paid for as well.
+    if (this.#creditBytes >= payloadBytes) this.#visitSome(SWEEP_PAGES_MAX);
   }
 
   /** While nothing runs: `pages` visits with a checksum each, if they ask for one. */

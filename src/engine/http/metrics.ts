@@ -109,4 +109,14 @@ function addOwn(out: Exposition, view: NodeView, stats: EngineStats): void {
   counted('cofferdam_pages_verified_total', 'Pages whose checksum was compared at commit', stats.pagesVerified);
   counted('cofferdam_tags_checked_total', 'Tags compared by the read guard', stats.tagsChecked);
   counted('cofferdam_landings_refused_total', 'Landings that met a revoked registration', stats.landingsRefused);
+  const { sweep } = stats;
+  if (sweep === undefined) return;
+  const swept = (name: string, help: string, of: 'pages' | 'passes' | 'findings'): void =>
+    out.add('counter', name, help, [
+      [{ role: 'prefill' }, sweep.prefill[of]],
+      [{ role: 'decode' }, sweep.decode[of]],
+    ]);
+  swept('cofferdam_pages_swept_total', 'Pages that the sweep held against the ledger', 'pages');
+  swept('cofferdam_sweep_passes_total', 'Rounds of the sweep over a whole pool', 'passes');
+  swept('cofferdam_sweep_findings_total', 'Writes that no lease explains', 'findings');
 }
