@@ -102,7 +102,7 @@ export class PrefixIndex {
 
   /** Pages in the order in which they should be given up: longest unused first, and of one chain the last page first. */
   *leastRecent(): IterableIterator<number> {
-    for (const page of [...this.#byPage.keys()]) yield page;
+    yield* this.#byPage.keys();
   }
 
   #touch(page: number): void {
