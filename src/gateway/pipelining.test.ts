@@ -86,7 +86,7 @@ describe('sockets without a request', () => {
     harness.engine.hold = 'decode';
     busy.socket.write(request('a busy one'));
     await until(harness.clock, 'the first to run', () => harness.gateway.room.running === 1);
-    const idlers = [];
+    const idlers: RawClient[] = [];
     for (let i = 0; i < 6; i++) idlers.push(await rawClient(harness.port));
     await until(harness.clock, 'the first of them to be closed', () => idlers[0]!.socket.destroyed);
     assert.equal((await harness.post('/v1/completions', { model: 'lab', prompt: '' })).status, 400);
