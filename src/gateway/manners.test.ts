@@ -91,4 +91,21 @@ describe('manners', () => {
       /^HTTP\/1\.1 400 [\s\S]*connection: close[\s\S]*Expected a well-formed HTTP\/1\.1 request/,
     );
   });
+
+  test('an expectation that is not known is passed over, and the answer is our own', async () => {
+    const client = await rawClient(harness.port);
+    client.socket.write('GET /health HTTP/1.1\r\nHost: localhost\r\nExpect: a-biscuit\r\nConnection: close\r\n\r\n');
+    await client.closed;
+    assert.match(client.received(), /^HTTP\/1\.1 200 [\s\S]*x-cofferdam-fault: stale-handle/);
+  });
+
+  test('a second Authorization behind two thousand other headers is seen', async () => {
+    const client = await rawClient(harness.port);
+    const many = 'a:b\r\n'.repeat(2100);
+    client.socket.write(
+      `GET /v1/models HTTP/1.1\r\nHost: localhost\r\n${AUTH}\r\n${many}Authorization: Bearer x\r\nConnection: close\r\n\r\n`,
+    );
+    await client.closed;
+    assert.match(client.received(), /^HTTP\/1\.1 401 /);
+  });
 });
