@@ -15,6 +15,8 @@ export interface ExchangeContext {
   readonly standingHeaders: readonly string[];
   /** Called once for every error that is answered. */
   readonly refused: (error: CodedError) => void;
+  /** What `WWW-Authenticate` says where a key is missing or wrong. @default 'Bearer' */
+  readonly challenge?: string;
 }
 
 /**
@@ -100,7 +102,7 @@ export class Exchange {
     } else if (this.response.headersSent) {
       this.#settled = true;
       this.response.end(errorFrame(errorJson(error)));
-    } else this.answer(error.status, errorJson(error), errorHeaders(error));
+    } else this.answer(error.status, errorJson(error), errorHeaders(error, this.#context.challenge ?? 'Bearer'));
   }
 
   beginStream(): void {
@@ -174,9 +176,9 @@ export class Exchange {
   }
 }
 
-function errorHeaders(error: CodedError): string[] {
+function errorHeaders(error: CodedError, challenge: string): string[] {
   const headers: string[] = [];
   if (error.retryAfterS !== undefined) headers.push('retry-after', String(error.retryAfterS));
-  if (error.code === 'invalid_api_key') headers.push('www-authenticate', 'Bearer');
+  if (error.code === 'invalid_api_key') headers.push('www-authenticate', challenge);
   return headers;
 }
