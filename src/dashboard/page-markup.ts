@@ -29,11 +29,15 @@ export function pageMarkup(style: string, script: string): string {
 ${figures()}
 ${capacity()}
 ${tenants()}
+${findings()}
+<div class="left">
 ${pools()}
 ${latency()}
 ${refusals()}
+</div>
+<div class="right">
 ${guards()}
-${findings()}
+</div>
 </main>
 <footer><div class="width"><span>The same as data:</span><ul><li><a href="metrics">metrics</a></li><li><a href="findings">findings</a></li><li><a href="state">state</a></li><li><a href="healthz">health</a></li></ul></div></footer>
 <script>${script}</script>
@@ -70,14 +74,14 @@ interface TableParts {
 function table({ id, caption, columns, foot }: TableParts): string {
   const head = columns.map(([name, kind]) => `<th scope="col"${kind ? ` class="${kind}"` : ''}>${name}</th>`);
   return `<div class="scroll" role="region" aria-labelledby="${id}-caption" tabindex="0"><table>
-<caption id="${id}-caption">${caption}</caption>
+<caption id="${id}-caption"><span>${caption}</span></caption>
 <thead><tr>${head.join('')}</tr></thead>
 <tbody id="${id}-rows"></tbody>${foot === undefined ? '' : `<tfoot id="${foot}"></tfoot>`}
 </table></div>`;
 }
 
-function panel(id: string, title: string, inner: string, width: string = ''): string {
-  return `<section id="${id}" class="panel${width}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>${inner}</section>`;
+function panel(id: string, title: string, inner: string): string {
+  return `<section id="${id}" class="panel" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>${inner}</section>`;
 }
 
 const LEGEND =
@@ -89,11 +93,11 @@ function capacity(): string {
     caption: 'What each node says it takes, and what it holds; tokens',
     columns: [
       ['Node'],
-      ['Role', 'word'],
       ['Advertised context'],
       ['Real pool'],
       ['Difference'],
-      ['Of the advertised', 'with-bar'],
+      ['Pool against context', 'with-bar'],
+      ['Role', 'word'],
       ['Read from', 'word'],
     ],
   });
@@ -125,7 +129,7 @@ function pools(): string {
     caption: 'Pages by state',
     columns: [['Pool'], ['Pages'], ['Free'], ['Leased'], ['Draining'], ['Cached'], ['Not free', 'with-bar']],
   });
-  return panel('pools', 'Pages', rows, ' seven');
+  return panel('pools', 'Pages', rows);
 }
 
 function latency(): string {
@@ -134,7 +138,7 @@ function latency(): string {
     caption: 'From a request’s arrival; percentiles of the latest 1,024, count since the start',
     columns: [['Time'], ['p50'], ['p95'], ['p99'], ['Count']],
   });
-  return panel('latency', 'Latency', rows, ' five');
+  return panel('latency', 'Latency', rows);
 }
 
 function refusals(): string {
@@ -143,7 +147,7 @@ function refusals(): string {
     caption: 'Requests that ended with an error, by reason; docs/ERRORS.md explains each',
     columns: [['Reason'], ['HTTP'], ['Count']],
   });
-  return panel('refusals', 'Refusals', rows, ' seven');
+  return panel('refusals', 'Refusals', rows);
 }
 
 function guards(): string {
@@ -152,7 +156,7 @@ function guards(): string {
     caption: 'What stops a fault, in the order in which a request meets it',
     columns: [['Guard'], ['State', 'word'], ['Stopped']],
   });
-  return panel('guards', 'Guards', `${rows}<p id="checks"></p>`, ' five');
+  return panel('guards', 'Guards', `${rows}<p id="checks"></p>`);
 }
 
 function findings(): string {

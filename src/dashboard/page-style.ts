@@ -17,7 +17,7 @@ export const PAGE_STYLE: string = `
 }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-html { background: var(--page); color: var(--ink); font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+html { background: var(--page); color: var(--ink); font: 14px/1.45 Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   font-variant-numeric: tabular-nums lining-nums; -webkit-text-size-adjust: 100%; }
 body { margin: 0; }
 .width { max-width: 1280px; margin: 0 auto; padding: 0 24px; }
@@ -44,6 +44,7 @@ button { font: inherit; color: var(--ink); background: var(--sheet); border: 1px
 button:hover { border-color: var(--quiet); }
 button[aria-pressed="true"] { background: var(--ink); color: var(--sheet); border-color: var(--ink); }
 
+#alarm, #stale { margin-bottom: 18px; }
 #alarm { background: var(--alarm); color: var(--alarm-ink); }
 #alarm .width { padding-top: 12px; padding-bottom: 12px; }
 #alarm strong { display: block; font-size: 16px; }
@@ -60,18 +61,19 @@ button[aria-pressed="true"] { background: var(--ink); color: var(--sheet); borde
 
 main { display: grid; grid-template-columns: repeat(12, minmax(0, 1fr)); gap: 20px; padding-bottom: 28px !important; }
 main > * { grid-column: 1 / -1; }
-main > .third { grid-column: span 4; }
-main > .seven { grid-column: span 7; }
-main > .five { grid-column: span 5; }
+main > .left { grid-column: span 7; }
+main > .right { grid-column: span 5; }
+.left, .right { display: grid; gap: 20px; align-content: start; grid-template-columns: minmax(0, 1fr); }
 .panel { background: var(--sheet); border: 1px solid var(--line); border-radius: 10px; padding: 16px 18px 14px; min-width: 0; }
 h2 { font-size: 15px; font-weight: 650; }
-.panel > p { color: var(--quiet); max-width: 84ch; margin-top: 2px; }
+.panel > p { color: var(--quiet); max-width: 128ch; margin-top: 2px; }
 .panel > p:empty { display: none; }
 .panel > p.lead { color: var(--ink); }
 
 .scroll { overflow-x: auto; margin-top: 10px; }
 table { width: 100%; border-collapse: collapse; }
 caption { text-align: left; color: var(--quiet); padding-bottom: 6px; }
+caption span { position: sticky; left: 0; display: inline-block; max-width: min(100%, calc(100vw - 64px)); }
 th, td { text-align: right; font-weight: 400; padding: 6px 0 6px 18px; border-top: 1px solid var(--line); white-space: nowrap; vertical-align: baseline; }
 th:first-child { text-align: left; padding-left: 0; }
 thead th { border-top: 0; color: var(--quiet); font-size: 12.5px; padding-top: 0; }
@@ -79,13 +81,13 @@ tbody th { font-weight: 550; }
 tfoot th, tfoot td { border-top: 1px solid var(--line-strong); font-weight: 600; }
 .word, th.word, .with-bar, th.with-bar { text-align: left; }
 .zero { color: var(--quiet); }
-.wrong { color: var(--wrong); font-weight: 600; }
-.right { color: var(--right); }
+td.wrong { color: var(--wrong); font-weight: 600; }
+.fits { color: var(--right); }
 td.empty { text-align: left; padding-left: 0; color: var(--quiet); }
 
-.with-bar { width: 30%; min-width: 190px; }
+.with-bar { width: 30%; min-width: 180px; }
 td.with-bar { display: table-cell; }
-.bar { display: inline-flex; width: calc(100% - 92px); height: 10px; margin-right: 10px; background: var(--track); border-radius: 2px; overflow: hidden; vertical-align: -1px; }
+.bar { display: inline-flex; width: calc(100% - 64px); height: 10px; margin-right: 10px; background: var(--track); border-radius: 2px; overflow: hidden; vertical-align: -1px; }
 .bar > span { flex: none; }
 .holds, .leased { background: var(--leased); }
 .draining { background: repeating-linear-gradient(135deg, var(--draining) 0 3px, transparent 3px 5px); }
@@ -121,21 +123,21 @@ footer ul { display: flex; flex-wrap: wrap; gap: 4px 18px; padding: 0; list-styl
   .figure:first-child { grid-column: span 2; }
   .figure { border-top: 1px solid var(--line); margin-top: -1px; }
   .figure:nth-child(4) { border-left: 0; }
-  main > .third, main > .seven, main > .five { grid-column: 1 / -1; }
+  main > .left, main > .right { grid-column: 1 / -1; }
 }
 @media (max-width: 560px) {
   .width { padding: 0 14px; }
   #figures { grid-template-columns: repeat(2, 1fr); }
   .figure { padding: 10px 14px 12px; }
-  .figure:nth-child(even) { border-left: 0; }
-  .figure:nth-child(4) { border-left: 1px solid var(--line); }
   .figure:nth-child(n) { border-left: 1px solid var(--line); }
   .figure:nth-child(2n), .figure:first-child { border-left: 0; }
   .figure dd:nth-of-type(1) { font-size: 22px; }
-  main { gap: 14px; }
+  main, .left, .right { gap: 14px; }
   .panel { padding: 14px; }
   th, td { padding-left: 14px; }
-  .scroll { margin-inline: -14px; padding-inline: 14px; }
+  thead th { white-space: normal; vertical-align: bottom; }
+  th:first-child { position: sticky; left: 0; background: var(--sheet); padding-right: 6px; }
+  .with-bar { min-width: 170px; }
   summary { grid-template-columns: 1fr auto; gap: 2px 10px; }
   summary .title, summary .place { grid-column: 1 / -1; grid-row: auto; }
   summary .times { grid-column: 2; grid-row: 1; }

@@ -1,5 +1,5 @@
 import { escapeControl, truncate } from '../base/text.js';
-import { countBySeverity, type Finding, placeText, sortFindings } from '../findings/finding.js';
+import { countBySeverity, type Finding, sortFindings } from '../findings/finding.js';
 import type { DashboardState, FindingRow, FindingsPart, TenantRow, TenantsPart } from './state.js';
 
 /** Findings on the page; `/findings` has the rest. */
@@ -18,8 +18,10 @@ export function findingsPart(findings: readonly SeenFinding[]): FindingsPart {
 }
 
 function findingRow(finding: SeenFinding): FindingRow {
-  const { where, ...rest } = finding;
-  return { ...rest, place: placeText(where) };
+  const { id, severity, title, where, observed, wanted, change, references, certain, count, firstMs, lastMs } = finding;
+  const line = where.line === undefined ? '' : `:${where.line}`;
+  const place = `${where.node}, ${where.source}${line}`;
+  return { id, severity, title, place, observed, wanted, change, references, certain, count, firstMs, lastMs };
 }
 
 /** Keeps the order it is given, so that rows do not jump; when there are too many, idle tenants are left out first. */

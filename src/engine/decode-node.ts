@@ -99,6 +99,8 @@ export class DecodeNode {
       (effect, body) => this.#carryOut(effect, body),
     );
     this.#register(prefillIncarnation);
+    // Before the first request too, a pool that nobody uses is free, not empty.
+    options.stats.setPages(this.machine.view);
   }
 
   #register(incarnation: number): void {

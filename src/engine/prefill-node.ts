@@ -80,6 +80,8 @@ export class PrefillNode {
       (effect, body) => this.#carryOut(effect, body),
     );
     this.#wire = this.#connect(target);
+    // Before the first request too, a pool that nobody uses is free, not empty.
+    options.stats.setPages(this.machine.view);
   }
 
   /** For faults and scripts: writes can be held back and torn here. */

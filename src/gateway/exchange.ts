@@ -15,8 +15,8 @@ export interface ExchangeContext {
   readonly standingHeaders: readonly string[];
   /** Called once for every error that is answered. */
   readonly refused: (error: CodedError) => void;
-  /** What `WWW-Authenticate` says where a key is missing or wrong. @default 'Bearer' */
-  readonly challenge?: string;
+  /** What `WWW-Authenticate` says where a key is missing or wrong, one header each. @default ['Bearer'] */
+  readonly challenges?: readonly string[];
 }
 
 /**
@@ -102,7 +102,7 @@ export class Exchange {
     } else if (this.response.headersSent) {
       this.#settled = true;
       this.response.end(errorFrame(errorJson(error)));
-    } else this.answer(error.status, errorJson(error), errorHeaders(error, this.#context.challenge ?? 'Bearer'));
+    } else this.answer(error.status, errorJson(error), errorHeaders(error, this.#context.challenges ?? ['Bearer']));
   }
 
   beginStream(): void {
@@ -176,9 +176,9 @@ export class Exchange {
   }
 }
 
-function errorHeaders(error: CodedError, challenge: string): string[] {
+function errorHeaders(error: CodedError, challenges: readonly string[]): string[] {
   const headers: string[] = [];
   if (error.retryAfterS !== undefined) headers.push('retry-after', String(error.retryAfterS));
-  if (error.code === 'invalid_api_key') headers.push('www-authenticate', challenge);
+  if (error.code === 'invalid_api_key') headers.push(...challenges.flatMap((each) => ['www-authenticate', each]));
   return headers;
 }

@@ -110,7 +110,7 @@ export class GatewayMetrics {
       admitted: admissions?.values[0]?.value ?? 0,
       clamped: clamped?.values[0]?.value ?? 0,
       refusals: (refusals?.values ?? []).map(({ labels, value }) => ({
-        reason: labels['reason'] as ErrorCode,
+        reason: labels.reason as ErrorCode,
         count: value,
       })),
       guardHits: allGuardHits(this.#ownGuardHits, this.#sources.stats?.()),

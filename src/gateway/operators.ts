@@ -40,7 +40,7 @@ interface Health {
 }
 
 /** Asked for in a browser, the key is typed as the password; the user's name is not looked at. */
-const CHALLENGE = 'Bearer, Basic realm="Cofferdam operators", charset="UTF-8"';
+const CHALLENGES: readonly string[] = ['Basic realm="Cofferdam operators", charset="UTF-8"', 'Bearer'];
 const HTML_TYPE = 'text/html; charset=utf-8';
 const KEY_EXPECTED =
   'Expected the operators’ key, as `Authorization: Bearer KEY` or as the password of `Authorization: Basic`, once.';
@@ -88,7 +88,7 @@ export class OperatorsServer {
       clock: this.#options.clock,
       standingHeaders: this.#options.standingHeaders ?? [],
       refused: () => {},
-      challenge: CHALLENGE,
+      challenges: CHALLENGES,
     };
     const exchange = new Exchange(context, request, response, expectsContinue);
     try {

@@ -43,12 +43,12 @@ export function eachKeyed<T>(
   fill: (node: HTMLElement, item: T) => void,
 ): void {
   const old = new Map<string, HTMLElement>();
-  for (const child of Array.from(parent.children) as HTMLElement[]) old.set(child.dataset['key'] ?? '', child);
+  for (const child of Array.from(parent.children) as HTMLElement[]) old.set(child.dataset.key ?? '', child);
   items.forEach((item, index) => {
     const key = keyOf(item);
     const node = old.get(key) ?? create(item);
     old.delete(key);
-    node.dataset['key'] = key;
+    node.dataset.key = key;
     fill(node, item);
     if (parent.children[index] !== node) parent.insertBefore(node, parent.children[index] ?? null);
   });

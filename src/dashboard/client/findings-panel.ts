@@ -50,5 +50,5 @@ function fillEntry(item: HTMLElement, row: FindingRow): void {
   setText(place!, `${row.id} · ${row.place}`);
   setText(times!, row.count === 1 ? clockTime(row.lastMs) : `${whole(row.count)} ×, ${clockTime(row.lastMs)}`);
   const values = item.querySelectorAll('dd');
-  DETAILS.forEach(({ text }, index) => setText(values[index]!, text(row)));
+  for (const [index, { text }] of DETAILS.entries()) setText(values[index]!, text(row));
 }

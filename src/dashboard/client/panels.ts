@@ -35,7 +35,7 @@ export function main_figures(state: DashboardState): void {
     limit === null ? 'unknown, so nothing is admitted' : `tokens of prompt, set by the ${limit.limitedBy}`,
   );
   figure('figure-running', whole(requests.running), `of ${whole(requests.runningMax)} at once`);
-  figure('figure-waiting', whole(requests.waiting), 'for a turn or for room');
+  figure('figure-waiting', whole(requests.waiting), 'for their turn');
   figure('figure-admitted', whole(requests.admitted), `${whole(requests.clamped)} with less output`);
   figure('figure-refused', whole(requests.refused), refusedShare(requests.refused, requests.admitted));
   figure(
@@ -81,18 +81,24 @@ function capacityWords({ context, limit, nodes }: CapacityPart): string {
 
 function nodeCells(row: NodeRow): Cell[] {
   const { advertised, pool } = row;
-  const head: Cell[] = [row.node, { text: row.role, className: 'word' }, whole(advertised), whole(pool)];
-  if (advertised === null || pool === null)
-    return [...head, { text: UNKNOWN, className: 'word wrong' }, NONE, word(row.source)];
-  const share = pool / advertised;
+  const numbers: Cell[] = [row.node, whole(advertised), whole(pool)];
+  const origin: Cell[] = [word(row.role), word(row.source)];
+  if (advertised === null || pool === null) {
+    return [
+      ...numbers,
+      { text: UNKNOWN, className: 'wrong' },
+      { text: NONE, className: 'with-bar', bar: [] },
+      ...origin,
+    ];
+  }
   const missing = advertised - pool;
   const verdict: Cell =
-    missing > 0 ? { text: `${whole(missing)} short`, className: 'wrong' } : { text: 'fits', className: 'right' };
+    missing > 0 ? { text: `${whole(missing)} short`, className: 'wrong' } : { text: 'fits', className: 'fits' };
   const bar: Share[] = [
-    { kind: 'holds', share },
-    { kind: 'lacks', share: 1 - share },
+    { kind: 'holds', share: pool / advertised },
+    { kind: 'lacks', share: missing / advertised },
   ];
-  return [...head, verdict, { text: `holds ${percent(share)}`, className: 'with-bar', bar }, word(row.source)];
+  return [...numbers, verdict, { text: percent(pool / advertised), className: 'with-bar', bar }, ...origin];
 }
 
 function word(text: string): Cell {
