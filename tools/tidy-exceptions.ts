@@ -1,7 +1,23 @@
 /** What may be longer than the limits of `tools/tidy.ts`, and why. An entry that is no longer needed fails the tidy test. */
 import type { LengthException } from './tidy.js';
 
-export const LENGTH_EXCEPTIONS: readonly LengthException[] = [];
+export const LENGTH_EXCEPTIONS: readonly LengthException[] = [
+  { path: 'src/gateway/relay.test.ts', function: null, reason: 'one relay, one set of stories over one harness' },
+  {
+    path: 'src/handoff/decode.test.ts',
+    function: null,
+    reason: 'decode, sentence by sentence, in the order of its page in docs',
+  },
+  { path: 'src/verify/models/handoff.ts', function: null, reason: 'one world, whose parts share one record' },
+  {
+    path: 'src/verify/models/handoff.ts',
+    function: '#take',
+    reason: 'one switch, a line for each thing that can happen',
+  },
+  { path: 'src/engine/coordinator.ts', function: null, reason: 'the one place where requests and slots meet' },
+  { path: 'src/engine/decode-node.ts', function: null, reason: 'one node: its messages, its turn and its effects' },
+  { path: 'src/engine/prefill-node.ts', function: null, reason: 'one node: its messages, its turn and its effects' },
+];
 
 /** Contracts whose users are still being written. */
 export const AWAITED: readonly string[] = [];

@@ -14,7 +14,7 @@ export const ARROWS: Readonly<Record<string, readonly string[] | 'everything'>> 
   kv: ['handoff', 'base'],
   tensor: ['base'],
   model: ['tensor', 'kv', 'tokenizer', 'base'],
-  engine: ['handoff', 'kv', 'model', 'wire', 'base'],
+  engine: ['handoff', 'kv', 'model', 'tokenizer', 'wire', 'base'],
   upstream: ['handoff', 'wire', 'tokenizer', 'base'],
   gateway: ['handoff', 'upstream', 'tokenizer', 'markers', 'findings', 'wire', 'base'],
   sim: ['handoff', 'kv', 'engine', 'gateway', 'base'],
@@ -93,7 +93,13 @@ export function cycles(edges: readonly Edge[]): string[] {
 }
 
 function isEntry(path: string): boolean {
-  return path === 'src/cli/main.ts' || path.endsWith('-worker.ts') || !path.startsWith('src/') || isTest(path);
+  return (
+    path === 'src/cli/main.ts' ||
+    path === 'src/dashboard/client/main.ts' ||
+    path.endsWith('-worker.ts') ||
+    !path.startsWith('src/') ||
+    isTest(path)
+  );
 }
 
 /**

@@ -28,6 +28,7 @@ export type ErrorCode =
   | 'not_found'
   | 'method_not_allowed'
   | 'host_not_allowed'
+  | 'origin_not_allowed'
   | 'context_length_exceeded'
   | 'rate_limit_exceeded'
   | 'capacity_unknown'
@@ -52,6 +53,7 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   not_found: row(404, 'invalid_request_error'),
   method_not_allowed: row(405, 'invalid_request_error'),
   host_not_allowed: row(421, 'invalid_request_error'),
+  origin_not_allowed: row(403, 'invalid_request_error'),
   context_length_exceeded: row(400, 'invalid_request_error'),
   rate_limit_exceeded: row(429, 'rate_limit_error'),
   capacity_unknown: row(503, 'service_unavailable'),
@@ -70,6 +72,8 @@ export interface CodedErrorOptions {
   readonly param?: string;
   /** Seconds for `Retry-After`. Never depends on other tenants. */
   readonly retryAfterS?: number;
+  /** The method that the path is served for, for `Allow`; with `method_not_allowed` only. */
+  readonly allow?: string;
   readonly cause?: unknown;
 }
 
@@ -79,6 +83,7 @@ export class CodedError extends Error {
   readonly code: ErrorCode;
   readonly param: string | undefined;
   readonly retryAfterS: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: CodedErrorOptions = {}) {
     // An operating error says what to do in words. Its stack says nothing more and would cost more than the rest of a
@@ -90,6 +95,7 @@ export class CodedError extends Error {
     this.code = code;
     this.param = options.param;
     this.retryAfterS = options.retryAfterS;
+    this.allow = options.allow;
   }
 
   get status(): number {

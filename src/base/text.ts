@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto';
 
-/** Control characters, bidi overrides and line separators as escapes, so that a string from outside cannot move a terminal. */
+/**
+ * What has no shape of its own or moves what stands beside it: control and format characters (bidi overrides, zero widths),
+ * line separators, lone surrogates, fillers, and the code points that XML and JSON may not carry.
+ */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
+
+/** Such characters as escapes, so that a string from outside cannot move a terminal or hide what it says. */
 export function escapeControl(text: string): string {
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return text.replace(UNSEEN, (char) => {
+    const hex = char.codePointAt(0)!.toString(16).padStart(4, '0');
+    return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex}`;
+  });
 }
 
 /** Cuts to `charactersMax` and says that it did. */

@@ -5,6 +5,8 @@ export const DEFAULT_OPS_PORT = 8081;
 /** The engine alone listens where SGLang does, whose dialect it speaks. */
 export const DEFAULT_ENGINE_PORT = 30000;
 export const DEFAULT_CONTEXT_TOKENS = 4096;
+/** An exported lab model declares what its construction is tried up to. */
+export const DEFAULT_LAB_CONTEXT_TOKENS = 8192;
 export const DEFAULT_PREFILL_POOL_TOKENS = 8192;
 export const DEFAULT_DECODE_POOL_TOKENS = 16384;
 export const DEFAULT_PAGE_TOKENS = 16;
@@ -21,6 +23,8 @@ export const PAGE_TOKENS_MAX = 256;
 export const RUNNING_MAX_MAX = 1024;
 /** Tenants of one process; each has queues and counters of its own. */
 export const TENANTS_MAX = 1000;
-export const TENANT_NAME_CHARACTERS_MAX = 64;
+export const TENANT_NAME_CHARACTERS_MAX = 63;
 export const KEY_CHARACTERS_MAX = 512;
 export const SEED_MAX: number = 2 ** 32 - 1;
+/** What Linux takes for a path, in bytes. */
+export const PATH_CHARACTERS_MAX = 4095;

@@ -13,6 +13,8 @@ export function embeddedEngineConfig(sizes: SizeOptions, broken: FaultOptions): 
     decodePool: sizes.decodePool,
     pageTokens: sizes.pageTokens,
     runningMax: sizes.runningMax,
+    zeroOnRelease: sizes.zeroOnRelease,
+    ...(sizes.prefixCache ? {} : { prefixCache: false }),
     faults,
     seed: broken.seed,
     ...(broken.guards === null ? {} : { guards: broken.guards === 'on' ? ALL_GUARDS : 0 }),

@@ -5,6 +5,9 @@ export interface SizeFlags {
   readonly decodePool?: string;
   readonly pageSize?: string;
   readonly maxRunning?: string;
+  /** False: `--no-prefix-cache`. */
+  readonly prefixCache?: boolean;
+  readonly zeroOnRelease?: boolean;
 }
 
 export interface FaultFlags {
@@ -35,8 +38,42 @@ export interface EngineFlags extends SizeFlags, FaultFlags {
 export interface ReplayFlags {
   readonly list?: boolean;
   readonly matrix?: boolean;
+  readonly full?: boolean;
   readonly guards?: string;
   readonly guardOff?: readonly string[];
   readonly seed?: string;
+  readonly output?: string;
+}
+
+export interface AuditFlags {
+  readonly command?: readonly string[];
+  readonly pool?: readonly string[];
+  readonly advertised?: string;
+  readonly apiKeyEnv?: readonly string[];
+  readonly header?: readonly string[];
+  readonly wait?: string;
+  readonly baseline?: string;
+  readonly waivers?: string;
+  readonly convert?: string;
+  readonly failOn?: string;
+  readonly require?: readonly string[];
+  readonly output?: readonly string[];
+}
+
+export interface VerifyFlags {
+  readonly scope?: string;
+  readonly fault?: string;
+  readonly allFaults?: boolean;
+  readonly guards?: string;
+  readonly trace?: string;
+  readonly symmetry?: boolean;
+  readonly memory?: string;
+  readonly output?: string;
+}
+
+export interface LabFlags {
+  readonly format?: string;
+  readonly context?: string;
+  readonly force?: boolean;
   readonly output?: string;
 }

@@ -36,6 +36,8 @@ test('without a flag, everything has its default', () => {
       decodePool: 16384,
       pageTokens: 16,
       runningMax: 32,
+      prefixCache: true,
+      zeroOnRelease: false,
     },
     onSmallPool: 'lower',
     output: 'table',
@@ -53,7 +55,11 @@ test('sizes take suffixes, and a pool that is given is known to be', () => {
     decodePool: 2097152,
     pageTokens: 64,
     runningMax: 8,
+    prefixCache: true,
+    zeroOnRelease: false,
   });
+  const switched = parseSizes({ prefixCache: false, zeroOnRelease: true });
+  assert.deepEqual([switched.prefixCache, switched.zeroOnRelease], [false, true]);
 });
 
 test('a wrong size is refused by what was expected and what came', () => {

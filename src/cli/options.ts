@@ -10,7 +10,7 @@ import { type KeyOption, type KeySurroundings, parseKey, parseTenants, type Tena
 
 export type OutputFormat = 'table' | 'json';
 
-/** Tokens, but for `runningMax` (requests). */
+/** Tokens, but for `runningMax` (requests) and what is switched. */
 export interface SizeOptions {
   readonly context: number;
   readonly prefillPool: number;
@@ -19,6 +19,8 @@ export interface SizeOptions {
   readonly decodePool: number;
   readonly pageTokens: number;
   readonly runningMax: number;
+  readonly prefixCache: boolean;
+  readonly zeroOnRelease: boolean;
 }
 
 export interface FaultOptions {
@@ -58,7 +60,9 @@ export interface EngineOptions {
 }
 
 export interface ReplayOptions {
-  readonly what: { readonly kind: 'list' | 'matrix' } | { readonly kind: 'fault'; readonly fault: string };
+  readonly what:
+    | { readonly kind: 'list' | 'matrix' | 'full-matrix' }
+    | { readonly kind: 'fault'; readonly fault: string };
   readonly guards: 'on' | 'off' | null;
   readonly guardsOff: readonly GuardName[];
   readonly output: OutputFormat;
@@ -76,7 +80,8 @@ function wrong(flag: string, wanted: string, got: unknown): CodedError {
   return new CodedError('usage', `Expected \`${flag}\` to be ${wanted}, got ${shown(got)}`);
 }
 
-function count(flag: string, text: string | undefined, fallback: number, min: number, max: number): number {
+/** A count within bounds; `fallback` where the flag was not given. Throws CodedError `usage`. */
+export function count(flag: string, text: string | undefined, fallback: number, min: number, max: number): number {
   if (text === undefined) return fallback;
   const value = parseCount(text);
   if (value === null || value < min || value > max) throw wrong(flag, `a whole number from ${min} to ${max}`, text);
@@ -90,7 +95,13 @@ function port(flag: string, text: string | undefined, fallback: number): number 
   return Number(text);
 }
 
-function choice<T extends string>(flag: string, text: string | undefined, choices: readonly T[], fallback: T): T {
+/** One of some words; `fallback` where the flag was not given. Throws CodedError `usage`. */
+export function choice<T extends string>(
+  flag: string,
+  text: string | undefined,
+  choices: readonly T[],
+  fallback: T,
+): T {
   if (text === undefined) return fallback;
   const found = choices.find((name) => name === text);
   if (found === undefined) throw wrong(flag, choices.map((name) => `\`${name}\``).join(' or '), text);
@@ -119,6 +130,8 @@ export function parseSizes(flags: SizeFlags): SizeOptions {
     decodePool: pool('--decode-pool', flags.decodePool, defaults.DEFAULT_DECODE_POOL_TOKENS),
     pageTokens,
     runningMax: count('--max-running', flags.maxRunning, defaults.DEFAULT_RUNNING_MAX, 1, defaults.RUNNING_MAX_MAX),
+    prefixCache: flags.prefixCache ?? true,
+    zeroOnRelease: flags.zeroOnRelease ?? false,
   };
 }
 
@@ -237,6 +250,11 @@ function parseListeners(flags: EngineFlags): EngineOptions['listeners'] {
   return { kind: 'pair', prefillPort, decodePort };
 }
 
+function replayedFault(name: string, world: OptionWorld): string {
+  if (world.faultNames.includes(name)) return name;
+  throw wrong('FAULT', `one of ${world.faultNames.join(', ')}`, name);
+}
+
 export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags, world: OptionWorld): ReplayOptions {
   const asked = [fault !== undefined, flags.list === true, flags.matrix === true].filter(Boolean).length;
   if (asked !== 1) {
@@ -247,11 +265,15 @@ export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags
   if (fault === undefined && (flags.guards !== undefined || off.length > 0)) {
     throw new CodedError('usage', 'Expected `--guards` and `--guard-off` with a FAULT, got no FAULT');
   }
+  if (flags.full === true && flags.matrix !== true) {
+    throw new CodedError('usage', 'Expected `--full` with `--matrix`, got it alone');
+  }
+  const matrix = flags.full === true ? 'full-matrix' : 'matrix';
   return {
     what:
       fault === undefined
-        ? { kind: flags.list === true ? 'list' : 'matrix' }
-        : { kind: 'fault', fault: faultName('FAULT', fault, world) },
+        ? { kind: flags.list === true ? 'list' : matrix }
+        : { kind: 'fault', fault: replayedFault(fault, world) },
     guards: guards(flags.guards),
     guardsOff: off,
     output: choice('--output', flags.output, ['table', 'json'], 'table'),

@@ -5,8 +5,11 @@ import { CodedError } from '../base/errors.js';
 import { escapeControl } from '../base/text.js';
 import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
+import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
+import { addLab } from './lab-verb.js';
+import { addVerify } from './verify-verb.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
 export interface ProgramParts {
@@ -33,7 +36,9 @@ function addSizes(command: Command): Command {
     .option('--prefill-pool <TOKENS>', `KV pool of prefill (${defaults.DEFAULT_PREFILL_POOL_TOKENS})`)
     .option('--decode-pool <TOKENS>', `KV pool of decode (${defaults.DEFAULT_DECODE_POOL_TOKENS})`)
     .option('--page-size <TOKENS>', `tokens a page, a power of two (${defaults.DEFAULT_PAGE_TOKENS})`)
-    .option('--max-running <N>', `requests that run at once (${defaults.DEFAULT_RUNNING_MAX})`);
+    .option('--max-running <N>', `requests that run at once (${defaults.DEFAULT_RUNNING_MAX})`)
+    .option('--no-prefix-cache', "keep no prompt's pages for the tenant's next ones")
+    .option('--zero-on-release', 'overwrite every page with zeros when it is given back');
 }
 
 function addGuards(command: Command): Command {
@@ -54,10 +59,8 @@ function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
 
-/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
-export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
-  let code: number = EXIT.clean;
-  const program = new Command('cofferdam')
+function newProgram(io: CliIo): Command {
+  return new Command('cofferdam')
     .description('Keeps one tenant’s KV cache out of another tenant’s answers.')
     .version(version())
     .exitOverride()
@@ -66,7 +69,12 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       writeErr: (text) => io.err(text),
       outputError: (text, write) => write(oneLine(text)),
     });
+}
 
+/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
+export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
+  let code: number = EXIT.clean;
+  const program = newProgram(io);
   const serve = program
     .command('serve')
     .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
@@ -100,13 +108,22 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
 
   const replay = program
     .command('replay [FAULT]')
-    .description('the public incident and its kin, on an engine that really leaks when its guards are off')
+    .description('a public incident on an engine that really leaks; no guards named: all off, then all on')
     .option('--list', 'every fault, with its public source')
     .option('--matrix', 'every fault, with all guards off and with all on')
+    .option('--full', 'with --matrix: each guard alone as well')
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
   addOutput(addGuards(replay));
+
+  const finish = (ended: number): void => {
+    code = ended;
+  };
+  addAudit(program, io, version, finish);
+  addExplain(program, io, finish);
+  addVerify(program, io, finish);
+  addLab(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -15,10 +15,11 @@ import { faultsOf } from '../handoff/faults.js';
 import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
 import { EmbeddedUpstream } from '../upstream/embedded/adapter.js';
 import { embeddedEngineConfig } from './engine-options.js';
+import { operatorsPage } from './operators-page.js';
 import { type FreshKeys, type KeysFile, makeFreshKeys, writeKeysFile } from './fresh-keys.js';
 import { type CliIo, EXIT } from './io.js';
 import type { ServeOptions } from './options.js';
-import { type StartFacts, startLines } from './start-lines.js';
+import { brokenMark, type StartFacts, startLines } from './start-lines.js';
 import { untilSignal } from './signals.js';
 
 /** The lab model's answers are copies; chance adds nothing to them unless a request asks for it. */
@@ -125,6 +126,7 @@ function openPorts(
     upstream,
     metrics: gateway.metrics,
     findings: () => findings.list(),
+    page: operatorsPage({ upstream, gateway, findings, clock, guards, faults, stats: () => engine.stats() }),
     clock,
     at: { host: options.host, port: options.opsPort },
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
@@ -137,8 +139,7 @@ function openPorts(
       return { url, opsUrl };
     },
     close: async () => {
-      await gateway.close();
-      await operators.close();
+      await Promise.all([gateway.close(), operators.close()]);
       await engine.close();
     },
   };
@@ -154,9 +155,11 @@ export async function runServe(options: ServeOptions, io: CliIo): Promise<number
     if (serving.fresh !== null && !showsKeys) file = writeKeysFile(serving.fresh.keys);
     const keys = serving.fresh?.keys ?? null;
     if (options.output === 'json') {
+      const mark = brokenMark(serving.facts.rules);
       const { rules: _rules, ...facts } = serving.facts;
-      io.out(`${JSON.stringify(facts)}\n`);
-      if (file !== null) io.err(`keys of the tenants: ${file.path}\n`);
+      // With everything on there is no such field; with a fault on or a guard off the line says so, as every line does.
+      io.out(`${JSON.stringify(mark === '' ? facts : { ...facts, unsafe: mark.trim() })}\n`);
+      if (file !== null) io.err(`${mark}keys of the tenants: ${file.path}\n`);
     } else {
       io.out(startLines(serving.facts, { keys: showsKeys ? keys : null, keysFile: file?.path ?? null }));
     }

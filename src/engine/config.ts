@@ -21,6 +21,10 @@ export interface EngineConfig {
   /** A drain that takes longer raises an alarm. */
   readonly drainAlarmMs: number;
   readonly kernels: 'wasm' | 'reference';
+  /** Whether finished prompts leave sealed pages behind for the tenant's next ones. */
+  readonly prefixCache: boolean;
+  /** Whether a page's bytes are overwritten with zeros when it goes back. */
+  readonly zeroOnRelease: boolean;
 }
 
 export interface EngineOptions {
@@ -34,6 +38,10 @@ export interface EngineOptions {
   readonly guards?: number;
   readonly seed?: number;
   readonly kernels?: 'wasm' | 'reference';
+  /** Default: on, but with a fault that leaks through pages that were given back, which sealed pages would hide. */
+  readonly prefixCache?: boolean;
+  /** @default false */
+  readonly zeroOnRelease?: boolean;
 }
 
 const CONTEXT_DEFAULT = 4096;
@@ -47,6 +55,8 @@ const CHUNK_TOKENS = 256;
 const DRAIN_ALARM_MS = 30_000;
 /** With the fault `timeout-authorises-reuse` the timer is what frees, so it is short enough to be met in a test. */
 const DRAIN_ALARM_FAULTY_MS = 20;
+/** Faults of the prefix cache itself. */
+const PREFIX_FAULTS: readonly FaultName[] = ['unsalted-prefix', 'prefix-hash-collision'];
 /** A pool is one WebAssembly memory of at most 4 GiB; at 4 KiB a token that is about a million tokens. */
 const POOL_TOKENS_MAX = 900_000;
 const RUNNING_MAX = 1024;
@@ -81,6 +91,8 @@ export function engineConfig(options: EngineOptions = {}): EngineConfig {
     seed: options.seed ?? 1,
     drainAlarmMs: faults.includes('timeout-authorises-reuse') ? DRAIN_ALARM_FAULTY_MS : DRAIN_ALARM_MS,
     kernels: options.kernels ?? 'wasm',
+    prefixCache: options.prefixCache ?? faults.every((name) => PREFIX_FAULTS.includes(name)),
+    zeroOnRelease: options.zeroOnRelease ?? false,
   };
 }
 

@@ -2,16 +2,14 @@
  * The gateway's side of the protocol, and the engine as its callers see it: takes requests, gives each a slot and a room, runs the
  * gateway machine, and tells the caller what came of it. Who may go on, be retried or be ended is decided by `handoff/gateway.ts`.
  */
-import { randomBytes } from 'node:crypto';
 import { assert } from '../base/assert.js';
 import { BoundedQueue } from '../base/bounded-queue.js';
 import type { Clock, Timer } from '../base/clock.js';
-import type { ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import type { GuardName } from '../handoff/guards.js';
 import { isStreaming } from '../handoff/gateway.js';
-import { GS, slotAt } from '../handoff/layout.js';
-import { E, EffectKind, EventKind, Result, resultName } from '../handoff/messages.js';
+import { GH, GS, slotAt } from '../handoff/layout.js';
+import { E, EffectKind, EventKind, Result } from '../handoff/messages.js';
 import type {
   EngineDescription,
   EngineEnd,
@@ -21,9 +19,12 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../upstream/embedded/port.js';
+} from '../handoff/engine-port.js';
 import { type EngineConfig, pagesFor } from './config.js';
+import { failure, failureOf, lengthWords, unavailable } from './ends.js';
 import { Machine, messageOf } from './machine.js';
+import { type Request, saltIndex, samplingOf } from './request.js';
+import { Rooms } from './rooms.js';
 import type { StatsBlock } from './stats.js';
 import type { NodePorts, Payload, ToGateway } from './traffic.js';
 
@@ -40,22 +41,6 @@ const TICK_MS = 1000;
 /** Tokens between two acknowledgements to decode. */
 const ACKNOWLEDGE_EVERY = 64;
 
-interface Request {
-  readonly request: EngineRequest;
-  readonly sink: EngineSink;
-  readonly maxTokens: number;
-  readonly room: number;
-  slot: number;
-  prefillTokens: number;
-  promptTokens: number;
-  completionTokens: number;
-  finishReason: 'stop' | 'length' | null;
-  acknowledged: number;
-  guard: GuardName | null;
-  guardWords: string;
-  isEnded: boolean;
-}
-
 export interface CoordinatorOptions {
   readonly config: EngineConfig;
   readonly ports: NodePorts;
@@ -70,11 +55,11 @@ export class Coordinator implements EnginePort {
   readonly #slots: (Request | undefined)[];
   readonly #waiting = new BoundedQueue<Request>(WAITING_MAX);
   readonly #findings: EngineFinding[] = [];
-  /** Rooms are 63-bit; the machines compare small integers that stand for them. */
-  readonly #rooms = new Map<bigint, { index: number; users: number }>();
-  #roomNext = 1;
+  readonly #rooms = new Rooms();
   #timer: Timer | null = null;
   #isClosing = false;
+  /** No node will answer any more. */
+  #isDown = false;
   #onIdle: (() => void)[] = [];
 
   constructor(options: CoordinatorOptions) {
@@ -105,11 +90,13 @@ export class Coordinator implements EnginePort {
       prefillPages: stats.pages('prefill', config.prefillPool / config.pageTokens),
       decodePages: stats.pages('decode', config.decodePool / config.pageTokens),
       running: this.#slots.filter((one) => one !== undefined).length,
+      waiting: this.#waiting.size,
       pagesVerified: stats.get('pagesVerified'),
       tagsChecked: stats.get('tagsChecked'),
-      landingsRefused: stats.get('landingsRefused'),
+      landingsRefused: stats.get('landingsRefused') + stats.get('landingsRefusedBefore'),
       guardHits: stats.guardHits(),
       findings: this.#findings,
+      sweep: { prefill: stats.sweep('prefill'), decode: stats.sweep('decode') },
     };
   }
 
@@ -121,11 +108,12 @@ export class Coordinator implements EnginePort {
       sink,
       // Output is clamped, never refused, as engines do; what the client was promised is the gateway's business.
       maxTokens: Math.max(1, Math.min(request.maxTokens, context - tokens, decodePool - tokens + 1)),
-      room: this.#takeRoom(request.room ?? drawRoom()),
+      room: this.#rooms.take(request.room),
       slot: -1,
       prefillTokens: 0,
       promptTokens: 0,
       completionTokens: 0,
+      cachedTokens: 0,
       finishReason: null,
       acknowledged: 0,
       guard: null,
@@ -146,6 +134,7 @@ export class Coordinator implements EnginePort {
   #refusalAtTheDoor(tokens: number): EngineEnd | null {
     const { context } = this.#o.config;
     if (this.#isClosing) return failure('shutting_down', 'The server is shutting down.', 'closing');
+    if (this.#isDown) return unavailable();
     if (tokens === 0)
       return failure('invalid_request', 'Expected a prompt of at least one token, got none.', 'empty prompt');
     if (tokens < context) return null;
@@ -156,7 +145,7 @@ export class Coordinator implements EnginePort {
   /** Ends and releases on the next turn of the loop, so that the caller has its run first. */
   #endUnstarted(one: Request, end: EngineEnd): void {
     one.isEnded = true;
-    this.#leaveRoom(one);
+    this.#rooms.leave(one.room);
     this.#o.clock.soon(() => {
       one.sink.end(end);
       one.sink.released();
@@ -173,7 +162,7 @@ export class Coordinator implements EnginePort {
     const promptPages = pagesFor(tokens, config.pageTokens);
     const event = this.machine.event(EventKind.submit, slot, 0);
     event[E.from] = RETRIES;
-    event[E.room] = one.room;
+    event[E.room] = one.room.index;
     event[E.tokens] = tokens;
     event[E.promptPages] = promptPages;
     event[E.pages] = Math.max(promptPages, pagesFor(tokens + one.maxTokens - 1, config.pageTokens));
@@ -185,28 +174,8 @@ export class Coordinator implements EnginePort {
     return true;
   }
 
-  #takeRoom(room: bigint): number {
-    const known = this.#rooms.get(room);
-    if (known !== undefined) {
-      known.users++;
-      return known.index;
-    }
-    const index = this.#roomNext++;
-    this.#rooms.set(room, { index, users: 1 });
-    return index;
-  }
-
-  #leaveRoom(one: Request): void {
-    for (const [room, entry] of this.#rooms) {
-      if (entry.index !== one.room) continue;
-      entry.users--;
-      if (entry.users === 0) this.#rooms.delete(room);
-      return;
-    }
-  }
-
   #abort(one: Request): void {
-    if (one.isEnded) return;
+    if (one.isEnded || this.#isDown) return;
     if (one.slot < 0) {
       this.#waiting.remove(one);
       return this.#endUnstarted(one, {
@@ -229,11 +198,14 @@ export class Coordinator implements EnginePort {
   }
 
   receive(message: ToGateway): void {
+    if (this.#isDown) return;
     switch (message.kind) {
       case 'token':
         return this.#onToken(message.slot, message.attempt, message.id);
       case 'guard-hit':
         return this.#onGuardHit(message.slot, message.guard, message.words);
+      case 'sweep':
+        return this.#find('sweep', message.words);
       case 'alarm':
         return this.#find(
           'drain',
@@ -248,6 +220,9 @@ export class Coordinator implements EnginePort {
     const one = this.#slots[event[E.slot] ?? 0];
     if (payload?.kind === 'output-end' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
       one.finishReason = payload.finishReason;
+    }
+    if (payload?.kind === 'cached' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
+      one.cachedTokens = payload.tokens;
     }
     this.machine.step(event);
   }
@@ -268,7 +243,7 @@ export class Coordinator implements EnginePort {
     this.#find(guard, words);
   }
 
-  #find(guard: GuardName, words: string): void {
+  #find(guard: EngineFinding['guard'], words: string): void {
     const finding: EngineFinding = { guard, words, atMs: this.#o.clock.wallMs() };
     this.#findings.push(finding);
     if (this.#findings.length > FINDINGS_MAX) this.#findings.shift();
@@ -305,7 +280,11 @@ export class Coordinator implements EnginePort {
         assert(one !== undefined, 'a slot that starts has a request');
         one.promptTokens = body[E.tokens] ?? 0;
         one.prefillTokens = body[E.code] ?? 0;
-        return one.sink.started({ promptTokens: one.promptTokens, prefillTokens: one.prefillTokens });
+        return one.sink.started({
+          promptTokens: one.promptTokens,
+          prefillTokens: one.prefillTokens,
+          cachedTokens: one.cachedTokens,
+        });
       case EffectKind.clientEnd:
         assert(one !== undefined && !one.isEnded, 'a request ends once');
         one.isEnded = true;
@@ -324,18 +303,18 @@ export class Coordinator implements EnginePort {
 
   #promptFor(body: Int32Array, one: Request | undefined): Payload | null {
     if (body[E.kind] !== EventKind.start || one === undefined) return null;
-    return { kind: 'prompt', prompt: one.request.prompt, sampling: this.#sampling(one) };
+    return { kind: 'prompt', prompt: one.request.prompt, salt: one.request.salt, sampling: samplingOf(one) };
   }
 
   #outputFor(body: Int32Array, one: Request | undefined): Payload | null {
     if (body[E.kind] !== EventKind.start || one === undefined) return null;
-    const { prompt, handle } = one.request;
-    return { kind: 'output', sampling: this.#sampling(one), lastToken: prompt[prompt.length - 1] ?? 0, handle };
+    const { prompt, salt, handle } = one.request;
+    return { kind: 'output', prompt, salt, sampling: samplingOf(one), handle };
   }
 
-  #sampling(one: Request): { temperature: number; seed: number; maxTokens: number } {
-    const { temperature, seed } = one.request;
-    return { temperature, seed, maxTokens: one.maxTokens };
+  #decodeIncarnation(): number {
+    const { cells, at } = this.machine.view;
+    return cells[at + GH.decodeIncarnation] ?? 0;
   }
 
   #endOf(one: Request, result: number): EngineEnd {
@@ -343,27 +322,21 @@ export class Coordinator implements EnginePort {
       promptTokens: one.promptTokens,
       prefillTokens: one.prefillTokens,
       completionTokens: one.completionTokens,
+      cachedTokens: one.cachedTokens,
       guard: one.guard,
-      handle: `${one.slot}.${this.#attempt(one.slot)}.1`,
+      handle: `${one.slot}.${this.#attempt(one.slot)}.${this.#decodeIncarnation()}`,
     };
     if (result === Result.finished) {
       return { ...counts, outcome: 'finished', finishReason: one.finishReason ?? 'length', error: null };
     }
-    return { ...failureOf(result, this.#lengthWords(one), one.guardWords), ...counts };
-  }
-
-  #lengthWords(one: Request): string {
-    const tokens = one.request.prompt.length;
-    const limit = effectiveLimit(this.#o.config);
-    if (limit === null) return `Expected a limit that is known, got none; the prompt has ${tokens} tokens.`;
-    return `Expected a prompt of at most ${limit.tokens} tokens (set by the ${limit.limitedBy}), got ${tokens} tokens.`;
+    return { ...failureOf(result, lengthWords(one.request.prompt.length, this.#o.config), one.guardWords), ...counts };
   }
 
   #free(slot: number): void {
     const one = this.#slots[slot];
     this.#slots[slot] = undefined;
     if (one !== undefined) {
-      this.#leaveRoom(one);
+      this.#rooms.leave(one.room);
       one.sink.released();
     }
     const next = this.#waiting.shift();
@@ -392,6 +365,25 @@ export class Coordinator implements EnginePort {
     });
   }
 
+  /** The nodes are gone for good: whatever is open ends now, and nothing is taken any more. */
+  giveUp(): void {
+    this.#isDown = true;
+    this.#timer?.cancel();
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      this.#endUnstarted(next, unavailable());
+    }
+    for (const [slot, one] of this.#slots.entries()) {
+      if (one === undefined) continue;
+      this.#slots[slot] = undefined;
+      if (!one.isEnded) {
+        one.isEnded = true;
+        one.sink.end(unavailable());
+      }
+      one.sink.released();
+    }
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
   /** Ends what is open; resolves when both nodes hold nothing any more. */
   close(): Promise<void> {
     this.#isClosing = true;
@@ -409,56 +401,4 @@ export class Coordinator implements EnginePort {
 
 function effectGuard(body: Int32Array): GuardName {
   return (body[E.code] ?? 0) === 1 ? 'admission' : 'usage';
-}
-
-/** A fresh room below 2^63 that nobody can guess. */
-function drawRoom(): bigint {
-  return randomBytes(8).readBigUInt64BE() >> 1n;
-}
-
-/** Salts are compared as numbers by the machines: the first 31 bits of their hex, which HMAC has made even. */
-function saltIndex(salt: string): number {
-  return salt === '' ? 0 : Number.parseInt(salt.slice(0, 8), 16) >>> 1;
-}
-
-function failure(code: ErrorCode, message: string, detail: string): EngineEnd {
-  return {
-    outcome: 'failed',
-    finishReason: null,
-    promptTokens: 0,
-    prefillTokens: 0,
-    completionTokens: 0,
-    error: { code, message, detail },
-    guard: null,
-    handle: '',
-  };
-}
-
-/** What the client is told; the operators get the detail. */
-function failureOf(result: number, lengthWords: string, detail: string): EngineEnd {
-  const words = detail === '' ? resultName(result) : detail;
-  switch (result) {
-    case Result.refused:
-      return { ...failure('context_length_exceeded', lengthWords, words), outcome: 'refused' };
-    case Result.aborted:
-      return { ...failure('client_closed_request', 'The request was aborted.', words), outcome: 'aborted' };
-    case Result.noCapacity:
-      return failure('no_capacity', 'The engine is full. Try again later.', words);
-    case Result.badLease:
-      return {
-        ...failure('verification_failed', 'This request names pages that are not its own.', words),
-        outcome: 'refused',
-      };
-    case Result.badCount:
-    case Result.badTag:
-    case Result.badChecksum:
-    case Result.badUsage:
-      return failure(
-        'verification_failed',
-        'The answer could not be verified and was withheld. Send the request again.',
-        words,
-      );
-    default:
-      return failure('engine_failed', 'The engine could not finish this request. Send it again.', words);
-  }
 }

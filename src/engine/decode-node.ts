@@ -6,46 +6,29 @@ import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
 import type { SharedMemory } from '../base/shared-memory.js';
 import { DecodePhase, leaseList, Verdict } from '../handoff/decode.js';
-import { GUARDS } from '../handoff/guards.js';
 import { DS, getSlot, listAt, PG, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
 import { GUARD, guarded } from '../handoff/rules.js';
-import { Checksummer } from '../kv/checksum.js';
 import type { PagePool } from '../kv/pool.js';
-import { type LeaseIdentity, ReadGuard } from '../kv/read-guard.js';
+import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { RegistrationTable } from '../kv/registration.js';
-import { newPageTag, OWNER_LEASE, readTag, setFilled, TAG_OWN, WRITER_DECODE, writeTag } from '../kv/tag.js';
+import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
+import { OWNER_TENANT, readTag, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
 import { type EngineConfig, pagesPerSlot } from './config.js';
+import { DrainWatch } from './drain-watch.js';
+import { decodeGuardWords, guardNamed } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
+import { PageChecks } from './page-checks.js';
+import { PrefixCache } from './prefix-cache.js';
+import { claimPage, HandleBook, type Run } from './runs.js';
 import type { StatsBlock } from './stats.js';
 import type { NodePorts, Payload, ToDecode, Turn } from './traffic.js';
 
 /** Tokens that decode may be ahead of a request's reader: then the request rests, and only it. */
 export const STREAM_AHEAD_MAX = 512;
-/** Finished leases whose pages a handle could still name; for the fault `stale-handle` alone. */
-const HANDLES_MAX = 256;
-
-/** A request that decodes. */
-interface Run {
-  readonly slot: number;
-  readonly attempt: number;
-  readonly identity: LeaseIdentity;
-  /** Shape (places). Page numbers, live from the record; and the epochs that their tags must carry. */
-  readonly pages: Int32Array;
-  readonly epochs: Int32Array;
-  readonly chance: Prng;
-  readonly temperature: number;
-  readonly maxTokens: number;
-  /** The token to feed next, and where its KV goes. */
-  token: number;
-  position: number;
-  produced: number;
-  acknowledged: number;
-}
-
 export interface DecodeNodeOptions {
   readonly config: EngineConfig;
   readonly incarnation: number;
@@ -64,16 +47,17 @@ type Completion = Payload & { kind: 'completion' };
 
 export class DecodeNode {
   readonly machine: Machine;
-  readonly guard: ReadGuard = new ReadGuard();
+  readonly checks: PageChecks;
   readonly #o: DecodeNodeOptions;
   readonly #outputs: (Output | undefined)[];
   readonly #completions: (Completion | undefined)[];
   readonly #runs: (Run | undefined)[];
-  readonly #drainingSinceMs: number[];
+  readonly #drains: DrainWatch;
   readonly #registered = new Map<number, number>();
-  readonly #handles = new Map<string, readonly (readonly [number, number])[]>();
-  readonly #checksummer: Checksummer;
-  readonly #sum = new Uint32Array(2);
+  readonly #handles = new HandleBook();
+  readonly #cache: PrefixCache;
+  /** For tests and measurements: its counts, and a round at will. */
+  readonly sweep: Sweep;
   #first: { readonly run: Run; readonly token: number }[] = [];
   #arriving: Completion | null = null;
   #ending: (Payload & { kind: 'output-end' }) | null = null;
@@ -88,8 +72,8 @@ export class DecodeNode {
     this.#outputs = Array.from({ length: slots }, () => undefined);
     this.#completions = Array.from({ length: slots }, () => undefined);
     this.#runs = Array.from({ length: slots }, () => undefined);
-    this.#drainingSinceMs = Array.from({ length: slots }, () => 0);
-    this.#checksummer = new Checksummer(options.memory);
+    this.#drains = new DrainWatch(slots, config.drainAlarmMs);
+    this.checks = new PageChecks(options.memory, options.pool, options.stats);
     this.machine = new Machine(
       'decode',
       { slots, pages: options.pool.pages, pagesPerSlot: pagesPerSlot(config), prefixes: true },
@@ -98,7 +82,18 @@ export class DecodeNode {
       prefillIncarnation,
       (effect, body) => this.#carryOut(effect, body),
     );
+    this.sweep = new Sweep({
+      pool: options.pool,
+      view: this.machine.view,
+      incarnation,
+      checksummer: this.checks.checksummer,
+      zeroOnRelease: config.zeroOnRelease,
+      onFinding: (finding) => this.#onSwept(finding),
+    });
+    this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#register(prefillIncarnation);
+    // Before the first request too, a pool that nobody uses is free, not empty.
+    options.stats.setPages(this.machine.view);
   }
 
   #register(incarnation: number): void {
@@ -150,10 +145,15 @@ export class DecodeNode {
     this.#emitFirst();
     const isStepped = this.#decodeStep();
     const nowMs = this.#o.nowMs();
-    const wakeAtMs = this.#watchDrains(nowMs);
+    const isDraining = (slot: number): boolean => this.#phase(slot) === DecodePhase.draining;
+    const wakeAtMs = this.#drains.look(nowMs, isDraining, (slot) => {
+      this.machine.raise(EventKind.timeout, slot, this.#attempt(slot));
+      this.#isDirty = true;
+    });
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
-      this.#o.stats.set('tagsChecked', this.guard.tagsChecked);
+      this.#o.stats.set('tagsChecked', this.checks.tagsChecked);
+      this.#o.stats.setSweep('decode', this.sweep);
       this.#o.stats.set('landingsRefused', this.#o.registrations.totals().refused);
       this.#isDirty = false;
       if (this.#isIdle()) this.machine.assertHolds();
@@ -169,6 +169,14 @@ export class DecodeNode {
     for (let slot = 0; slot < this.machine.view.shape.slots; slot++) {
       if (this.#phase(slot) !== DecodePhase.idle) this.machine.raise(EventKind.timer, slot, this.#attempt(slot));
     }
+    if (!this.#isIdle()) return;
+    this.sweep.idle(IDLE_SWEEP_PAGES);
+    this.#isDirty = true;
+  }
+
+  #onSwept(finding: SweepFinding): void {
+    if (finding.isSealed) this.#cache.condemn(finding.page);
+    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {
@@ -184,8 +192,8 @@ export class DecodeNode {
 
   #lease(slot: number): void {
     const handle = this.#outputs[slot]?.handle ?? null;
-    if (handle === null) return this.machine.raise(EventKind.admit, slot, this.#attempt(slot));
-    const pages = this.#handles.get(handle) ?? [];
+    if (handle === null) return this.#tryAdmit(slot);
+    const pages = this.#handles.pagesOf(handle);
     const event = this.machine.event(EventKind.attach, slot, this.#attempt(slot));
     event[E.count] = pages.length;
     for (const [i, [page, epoch]] of pages.entries()) {
@@ -195,24 +203,15 @@ export class DecodeNode {
     this.machine.step(event);
   }
 
-  #watchDrains(nowMs: number): number | null {
-    let wakeAtMs: number | null = null;
-    for (let slot = 0; slot < this.#drainingSinceMs.length; slot++) {
-      if (this.#phase(slot) !== DecodePhase.draining) {
-        this.#drainingSinceMs[slot] = 0;
-        continue;
-      }
-      const since = this.#drainingSinceMs[slot] || nowMs;
-      this.#drainingSinceMs[slot] = since;
-      const dueMs = since + this.#o.config.drainAlarmMs;
-      if (nowMs >= dueMs) {
-        this.#drainingSinceMs[slot] = nowMs;
-        this.machine.raise(EventKind.timeout, slot, this.#attempt(slot));
-        this.#isDirty = true;
-      }
-      wakeAtMs = Math.min(wakeAtMs ?? Number.POSITIVE_INFINITY, nowMs >= dueMs ? nowMs + 1 : dueMs);
-    }
-    return wakeAtMs;
+  /** Proposes what the cache has, makes room for the rest, and asks the ledger. */
+  #tryAdmit(slot: number): void {
+    const { view } = this.machine;
+    const output = this.#outputs[slot];
+    const attempt = this.#attempt(slot);
+    if (output === undefined) return;
+    this.#cache.propose(slot, attempt, output.salt, output.prompt);
+    this.#cache.makeRoom(getSlot(view, slot, 'pages') - getSlot(view, slot, 'prefix'));
+    this.machine.raise(EventKind.admit, slot, attempt);
   }
 
   /** One token for every request that decodes and whose reader keeps up. False: there was none. */
@@ -224,7 +223,7 @@ export class DecodeNode {
       if (run.produced - run.acknowledged >= STREAM_AHEAD_MAX) continue;
       this.machine.raise(EventKind.readBegin, run.slot, run.attempt, this.#compareTags(run, run.position));
       if (this.#phase(run.slot) !== DecodePhase.reading) continue;
-      this.#claim(run);
+      claimPage(this.#o.pool, run, this.#o.incarnation, this.#steps);
       batch.push(run);
     }
     if (batch.length === 0) return false;
@@ -240,6 +239,7 @@ export class DecodeNode {
       run.position++;
       this.#emit(run, sample(logits.subarray(i * width, (i + 1) * width), run.temperature, run.chance));
     }
+    this.sweep.step(batch.length);
     this.#isDirty = true;
     return true;
   }
@@ -247,47 +247,18 @@ export class DecodeNode {
   #compareTags(run: Run, tokens: number): number {
     const { view } = this.machine;
     if (!guarded(view, GUARD.tag)) return Verdict.own;
-    const prefix = getSlot(view, run.slot, 'prefix');
-    const verdict = this.guard.check(
-      this.#o.pool,
-      run.pages,
-      run.epochs,
-      run.pages.length,
-      run.identity,
-      tokens,
-      getSlot(view, run.slot, 'attached') === 1 ? 0 : prefix,
-    );
-    if (verdict === TAG_OWN) return Verdict.own;
-    this.#words = this.guard.words(this.#o.pool, verdict, run.identity);
-    return Verdict.badTag;
+    const sealed = getSlot(view, run.slot, 'attached') === 1 ? 0 : getSlot(view, run.slot, 'prefix');
+    return this.#condemnIfBad(this.checks.tags(run, tokens, sealed));
   }
 
-  /** What the last failed comparison found, for the finding. */
-  #words = '';
-
-  /** The page in which the next token's KV goes carries the request's tag before the step writes to it. */
-  #claim(run: Run): void {
-    const { pool, config, incarnation } = this.#o;
-    const place = Math.floor(run.position / config.pageTokens);
-    const page = run.pages[place];
-    assert(page !== undefined, 'a lease has a page for every token that was admitted');
-    const filled = (run.position % config.pageTokens) + 1;
-    if (filled > 1) return setFilled(pool, page, filled);
-    const tag = newPageTag();
-    tag.ownerKind = OWNER_LEASE;
-    tag.owner = run.slot;
-    tag.attempt = run.attempt;
-    tag.incarnation = incarnation;
-    tag.epoch = run.epochs[place] ?? 0;
-    tag.place = place;
-    tag.filled = filled;
-    tag.writer = WRITER_DECODE;
-    tag.writtenAtStep = this.#steps;
-    writeTag(pool, page, tag);
+  /** A sealed page that did not pass must not be given to the next prompt either. */
+  #condemnIfBad(verdict: number): number {
+    if (verdict !== Verdict.own) this.#cache.condemn(this.checks.page);
+    return verdict;
   }
 
   #emit(run: Run, token: number): void {
-    if (token === TOKEN_EOS) return this.#finish(run, 'stop');
+    if (token === TOKEN_EOS && !run.ignoreEos) return this.#finish(run, 'stop');
     run.token = token;
     run.produced++;
     this.#o.ports.toGateway({ kind: 'token', slot: run.slot, attempt: run.attempt, id: token });
@@ -295,21 +266,30 @@ export class DecodeNode {
   }
 
   #finish(run: Run, finishReason: 'stop' | 'length'): void {
-    this.#remember(run);
+    this.#handles.remember(run, this.#o.incarnation);
     this.#ending = { kind: 'output-end', finishReason, completionTokens: run.produced };
-    this.machine.raise(EventKind.finish, run.slot, run.attempt);
+    this.#finishRun(run);
     this.#ending = null;
   }
 
-  /** A finished request's handle, as engines give it out: it names pages that may by now be anybody's. */
-  #remember(run: Run): void {
-    const pages = Array.from(run.pages, (page, place) => [page, run.epochs[place] ?? 0] as const);
-    this.#handles.set(`${run.slot}.${run.attempt}.${this.#o.incarnation}`, pages);
-    if (this.#handles.size <= HANDLES_MAX) return;
-    for (const oldest of this.#handles.keys()) {
-      this.#handles.delete(oldest);
-      return;
-    }
+  /** The whole pages of the prompt are sealed for the tenant; the rest goes back. */
+  #finishRun(run: Run): void {
+    const { view } = this.machine;
+    const output = this.#outputs[run.slot];
+    const event = this.machine.event(EventKind.finish, run.slot, run.attempt);
+    if (output === undefined || getSlot(view, run.slot, 'attached') === 1) return this.machine.step(event);
+    this.#cache.sealWith(event, output.salt, output.prompt, run.pages, getSlot(view, run.slot, 'prefix'));
+  }
+
+  /** A page now belongs to the tenant, and its tag says so; its checksum is still that of what prefill computed. */
+  #seal(slot: number, page: number): void {
+    if (this.#cache.onSeal(page) < 0) return;
+    const tag = readTag(this.#o.pool, page);
+    tag.ownerKind = OWNER_TENANT;
+    tag.owner = getSlot(this.machine.view, slot, 'tenant');
+    tag.attempt = 0;
+    writeTag(this.#o.pool, page, tag);
+    this.sweep.noteSealed(page);
   }
 
   #carryOut(effect: number, body: Int32Array): void {
@@ -324,6 +304,10 @@ export class DecodeNode {
         return this.machine.raise(EventKind.verified, slot, this.#attempt(slot), this.#verify(slot));
       case EffectKind.startDecode:
         return this.#startRun(slot);
+      case EffectKind.seal:
+        return this.#seal(slot, body[E.pages] ?? 0);
+      case EffectKind.pagesFreed:
+        return this.sweep.noteReleased();
       case EffectKind.revoke: {
         const handle = this.#registered.get(body[E.from] ?? 0);
         if (handle === undefined) return;
@@ -342,7 +326,16 @@ export class DecodeNode {
 
   #sendGateway(body: Int32Array): void {
     if (body[E.kind] === EventKind.decodeClosed) this.#runs[body[E.slot] ?? 0] = undefined;
-    this.#o.ports.toGateway({ kind: 'protocol', event: messageOf(body), payload: this.#ending });
+    this.#o.ports.toGateway({
+      kind: 'protocol',
+      event: messageOf(body),
+      payload: this.#ending ?? this.#cachedFor(body),
+    });
+  }
+
+  #cachedFor(body: Int32Array): Payload | null {
+    if (body[E.kind] !== EventKind.started) return null;
+    return { kind: 'cached', tokens: this.#completions[body[E.slot] ?? 0]?.cachedTokens ?? 0 };
   }
 
   #sendPrefill(body: Int32Array): void {
@@ -381,38 +374,14 @@ export class DecodeNode {
     const prefix = getSlot(view, slot, 'prefix');
     let code: number = Verdict.own;
     if (guarded(view, GUARD.tag)) {
-      const identity = this.#identity(slot);
-      const tokens = getSlot(view, slot, 'tokens');
-      const verdict = this.guard.check(this.#o.pool, pages, epochs, pages.length, identity, tokens, prefix);
-      if (verdict !== TAG_OWN) {
-        code |= Verdict.badTag;
-        this.#words = this.guard.words(this.#o.pool, verdict, identity);
-      }
+      const table = { pages, epochs, identity: this.#identity(slot) };
+      code |= this.checks.tags(table, getSlot(view, slot, 'tokens'), prefix);
     }
-    if (guarded(view, GUARD.checksum) && !this.#checksumsAgree(slot, pages, prefix)) code |= Verdict.badChecksum;
-    return code;
-  }
-
-  #checksumsAgree(slot: number, pages: Int32Array, prefix: number): boolean {
-    const { pool, stats } = this.#o;
-    const count = getSlot(this.machine.view, slot, 'promptPages');
-    const checksums = new Uint32Array(2 * count);
-    for (let place = prefix; place < count; place++) {
-      const page = pages[place] ?? 0;
-      this.#checksummer.page(pool, page, this.#sum);
-      stats.add('pagesVerified', 1);
-      const tag = readTag(pool, page);
-      if (tag.checksumLow !== this.#sum[0] || tag.checksumHigh !== this.#sum[1]) {
-        this.#words = `Expected the payload of page ${page} at place ${place} to have the checksum in its tag, got another`;
-        return false;
-      }
-      checksums.set(this.#sum, 2 * place);
+    if (guarded(view, GUARD.checksum)) {
+      const count = getSlot(view, slot, 'promptPages');
+      code |= this.checks.checksums(pages, prefix, count, this.#completions[slot] ?? null);
     }
-    const said = this.#completions[slot];
-    this.#checksummer.combine(checksums, count, this.#sum);
-    if (said !== undefined && said.low === this.#sum[0] && said.high === this.#sum[1]) return true;
-    this.#words = `Expected the ${count} pages of slot ${slot} to have the checksum that prefill completed, got another`;
-    return false;
+    return this.#condemnIfBad(code);
   }
 
   #startRun(slot: number): void {
@@ -432,7 +401,8 @@ export class DecodeNode {
       chance: new Prng(sampling.seed + 1),
       temperature: sampling.temperature,
       maxTokens: Math.min(sampling.maxTokens, pages.length * this.#o.config.pageTokens - tokens + 1),
-      token: output.lastToken,
+      ignoreEos: sampling.ignoreEos,
+      token: output.prompt[output.prompt.length - 1] ?? 0,
       position: isAttached ? tokens - 1 : tokens,
       produced: 0,
       acknowledged: 0,
@@ -454,16 +424,8 @@ export class DecodeNode {
 
   #reportGuard(slot: number, guard: number): void {
     this.#o.stats.addGuardHit(guard);
-    const name = GUARDS[guard] ?? 'tag';
-    const { view } = this.machine;
-    const counts =
-      name === 'count'
-        ? `Expected prefill to complete ${getSlot(view, slot, 'tokens')} tokens of slot ${slot}, got ${getSlot(view, slot, 'completed')}`
-        : name === 'rejection'
-          ? `Expected slot ${slot} to need at most ${view.shape.pages} pages, got ${getSlot(view, slot, 'pages')}`
-          : name === 'lease'
-            ? `Expected slot ${slot} to name no pages but those of its own lease, got a handle`
-            : this.#words;
-    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words: counts });
+    const name = guardNamed(guard, 'tag');
+    const words = decodeGuardWords(name, this.machine.view, slot, this.checks.words);
+    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words });
   }
 }

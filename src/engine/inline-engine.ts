@@ -5,8 +5,9 @@
 import { assert } from '../base/assert.js';
 import type { Clock } from '../base/clock.js';
 import type { SharedMemory } from '../base/shared-memory.js';
+import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
-import type { EngineFinding } from '../upstream/embedded/port.js';
+import type { EngineFinding } from '../handoff/engine-port.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { DecodeNode } from './decode-node.js';
@@ -25,6 +26,8 @@ const TURNS_MAX = 1_000_000;
 export class InlineEngine {
   readonly coordinator: Coordinator;
   readonly stats: StatsBlock = new StatsBlock();
+  /** Decode's pages, as anybody who can reach its memory sees them: for scripts that look at tags. */
+  readonly decodePool: PagePool;
   readonly config: EngineConfig;
   prefill: PrefillNode;
   decode: DecodeNode;
@@ -32,7 +35,7 @@ export class InlineEngine {
   readonly #toGateway: Letter<ToGateway>[] = [];
   readonly #toPrefill: Letter<ToPrefill>[] = [];
   readonly #toDecode: Letter<ToDecode>[] = [];
-  readonly #prefillMemory: SharedMemory;
+  #prefillMemory: SharedMemory;
   readonly #ports: NodePorts;
   readonly #target: DecodeTarget;
   #prefillIncarnation = 1;
@@ -52,6 +55,7 @@ export class InlineEngine {
     };
     const decodeMemory = memoryFor(config, 'decode');
     const decodePool = poolIn(config, 'decode', decodeMemory);
+    this.decodePool = PagePool.attach(decodePool.descriptor());
     const registrations = new RegistrationTable(REGISTRATION_ENTRIES);
     this.#prefillMemory = memoryFor(config, 'prefill');
     this.#target = {
@@ -114,12 +118,15 @@ export class InlineEngine {
     this.#heldToDecode = [];
   }
 
-  /** Prefill dies and lives again. What it had posted stays on the wire; everybody learns of it. */
-  restartPrefill(): void {
+  /** Prefill dies and lives again. What it had posted stays on the wire; everybody learns of it, in the order given. */
+  restartPrefill(first: 'gateway' | 'decode' = 'gateway'): void {
     this.#prefillIncarnation++;
     this.#deadWires.push(this.prefill.wire);
+    // A write on the wire carries the bytes of the life that posted it, whatever the next life computes.
+    this.#prefillMemory = memoryFor(this.config, 'prefill');
     this.prefill = this.#newPrefill();
     this.#toDecode.push({ message: { kind: 'prefill-down', incarnation: this.#prefillIncarnation } });
+    if (first === 'decode') this.#deliver();
     this.coordinator.peerDown('prefill', this.#prefillIncarnation);
   }
 

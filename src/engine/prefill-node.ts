@@ -5,19 +5,24 @@
 import { assert } from '../base/assert.js';
 import { Prng } from '../base/prng.js';
 import type { SharedMemory } from '../base/shared-memory.js';
-import { GUARDS } from '../handoff/guards.js';
-import { getSlot, listAt, PS, slotAt } from '../handoff/layout.js';
+import { Verdict } from '../handoff/decode.js';
+import { getSlot, listAt, PG, PS, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
-import { EPOCH, PrefillPhase, SOURCE, TARGET } from '../handoff/prefill.js';
-import { Checksummer } from '../kv/checksum.js';
+import { PrefillPhase, SOURCE, TARGET } from '../handoff/prefill.js';
+import { GUARD, guarded } from '../handoff/rules.js';
 import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
-import { newPageTag, OWNER_LEASE } from '../kv/tag.js';
+import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
+import { writeTag } from '../kv/tag.js';
 import { Wire, type WritePost } from '../kv/wire.js';
 import type { Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
 import { type EngineConfig, hasFault, pagesFor, pagesPerSlot } from './config.js';
+import { guardNamed, prefillGuardWords } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
+import { PageChecks } from './page-checks.js';
+import { postedTag, sealedTag, type Writer } from './prefill-tags.js';
+import { PrefixCache } from './prefix-cache.js';
 import type { StatsBlock } from './stats.js';
 import type { DecodeTarget, NodePorts, Payload, Sampling, ToPrefill, Turn } from './traffic.js';
 
@@ -29,8 +34,13 @@ const LATE_WRITES_MS = { min: 30, max: 90 } as const;
 interface Job {
   readonly attempt: number;
   readonly prompt: Int32Array;
+  readonly salt: string;
   readonly sampling: Sampling;
   registration: number;
+  /** Tokens whose KV lies in the slot's pages. */
+  computed: number;
+  /** Of those, the ones that were found in sealed pages. */
+  cachedTokens: number;
   firstToken: number;
   /** Low and high of each posted page: shape (places, 2). */
   readonly checksums: Uint32Array;
@@ -51,11 +61,14 @@ export interface PrefillNodeOptions {
 export class PrefillNode {
   readonly machine: Machine;
   #wire: Wire;
+  #registrationTable: RegistrationTable;
   readonly #o: PrefillNodeOptions;
   readonly #jobs: (Job | undefined)[];
   /** By slot, of the newest lease: it may come before the start does. */
   readonly #registrations = new Map<number, number>();
-  readonly #checksummer: Checksummer;
+  readonly #checks: PageChecks;
+  readonly #cache: PrefixCache;
+  readonly sweep: Sweep;
   readonly #sum = new Uint32Array(2);
   /** Slots that wait for a lease or for pages, first come first served; and those that compute, in turn. */
   #waiting: number[] = [];
@@ -70,7 +83,6 @@ export class PrefillNode {
     this.#o = options;
     const { config, incarnation, target } = options;
     this.#jobs = Array.from({ length: config.runningMax }, () => undefined);
-    this.#checksummer = new Checksummer(options.memory);
     this.machine = new Machine(
       'prefill',
       { slots: config.runningMax, pages: options.pool.pages, pagesPerSlot: pagesPerSlot(config), prefixes: true },
@@ -79,7 +91,25 @@ export class PrefillNode {
       target.incarnation,
       (effect, body) => this.#carryOut(effect, body),
     );
+    this.#checks = new PageChecks(options.memory, options.pool, options.stats);
+    this.sweep = new Sweep({
+      pool: options.pool,
+      view: this.machine.view,
+      incarnation,
+      checksummer: this.#checks.checksummer,
+      zeroOnRelease: config.zeroOnRelease,
+      onFinding: (finding) => this.#onSwept(finding),
+    });
+    this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
+    this.#registrationTable = new RegistrationTable(target.registrations);
     this.#wire = this.#connect(target);
+    // Before the first request too, a pool that nobody uses is free, not empty.
+    options.stats.setPages(this.machine.view);
+  }
+
+  /** For scripts that look at its pages. */
+  get pool(): PagePool {
+    return this.#o.pool;
   }
 
   /** For faults and scripts: writes can be held back and torn here. */
@@ -91,6 +121,7 @@ export class PrefillNode {
     const { config, pool } = this.#o;
     const isLate = hasFault(config.rules, 'reuse-before-drain') || hasFault(config.rules, 'unfenced-restart');
     const { min, max } = LATE_WRITES_MS;
+    this.#registrationTable = new RegistrationTable(target.registrations);
     return new Wire({
       source: pool,
       target: PagePool.attach({
@@ -100,7 +131,7 @@ export class PrefillNode {
         geometry: pool.geometry,
         node: 'decode',
       }),
-      registrations: new RegistrationTable(target.registrations),
+      registrations: this.#registrationTable,
       handle: 0,
       delay: isLate ? { seed: config.seed, minMs: min, maxMs: max } : null,
       reorder: isLate ? { seed: config.seed + 1 } : null,
@@ -117,6 +148,9 @@ export class PrefillNode {
       this.#wire.release();
       this.#settleWrites(Number.POSITIVE_INFINITY);
       this.machine.step(event);
+      // The table goes with its pool; what it counted does not.
+      this.#o.stats.add('landingsRefusedBefore', this.#registrationTable.totals().refused);
+      this.#o.stats.set('landingsRefused', 0);
       this.#wire = this.#connect(message.target);
       return;
     }
@@ -137,7 +171,10 @@ export class PrefillNode {
     this.#jobs[slot] = {
       attempt,
       prompt: payload.prompt,
+      salt: payload.salt,
       sampling: payload.sampling,
+      computed: 0,
+      cachedTokens: 0,
       registration: this.#registrations.get(slot) ?? 0,
       firstToken: 0,
       checksums: new Uint32Array(2 * pagesFor(payload.prompt.length, this.#o.config.pageTokens)),
@@ -170,6 +207,7 @@ export class PrefillNode {
     this.#settleWrites(this.#o.nowMs());
     if (this.#isDirty) {
       this.#o.stats.setPages(this.machine.view);
+      this.#o.stats.setSweep('prefill', this.sweep);
       this.#isDirty = false;
     }
     const busy = this.#computing.length > 0 || this.#unposted.length > 0;
@@ -182,15 +220,21 @@ export class PrefillNode {
     for (let slot = 0; slot < this.machine.view.shape.slots; slot++) {
       if (this.#phase(slot) !== PrefillPhase.idle) this.machine.raise(EventKind.timer, slot, this.#attempt(slot));
     }
+    if (this.#computing.length > 0) return;
+    this.sweep.idle(IDLE_SWEEP_PAGES);
+    this.#isDirty = true;
+  }
+
+  #onSwept(finding: SweepFinding): void {
+    if (finding.isSealed) this.#cache.condemn(finding.page);
+    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {
     const still: number[] = [];
     let isBlocked = false;
     for (const slot of this.#waiting) {
-      if (this.#phase(slot) === PrefillPhase.waiting && !isBlocked) {
-        this.machine.raise(EventKind.admit, slot, this.#attempt(slot));
-      }
+      if (this.#phase(slot) === PrefillPhase.waiting && !isBlocked) this.#tryAdmit(slot);
       if (this.#phase(slot) === PrefillPhase.computing) this.#computing.push(slot);
       else if (this.#phase(slot) === PrefillPhase.waiting) {
         still.push(slot);
@@ -200,6 +244,20 @@ export class PrefillNode {
       if (this.#phase(slot) === PrefillPhase.computing) this.#isDirty = true;
     }
     this.#waiting = still;
+  }
+
+  /** Proposes what the cache has, makes room for the rest, and asks the ledger. */
+  #tryAdmit(slot: number): void {
+    const { view } = this.machine;
+    const job = this.#jobs[slot];
+    const attempt = this.#attempt(slot);
+    if (job === undefined || job.attempt !== attempt || getSlot(view, slot, 'peer') === 0) return;
+    const isWhole = getSlot(view, slot, 'tokens') === job.prompt.length;
+    if (isWhole) this.#cache.propose(slot, attempt, job.salt, job.prompt);
+    this.#cache.makeRoom(getSlot(view, slot, 'promptPages') - getSlot(view, slot, 'prefix'));
+    this.machine.raise(EventKind.admit, slot, attempt);
+    job.cachedTokens = getSlot(view, slot, 'prefix') * this.#o.config.pageTokens;
+    job.computed = job.cachedTokens;
   }
 
   #nextComputing(): number | undefined {
@@ -218,25 +276,61 @@ export class PrefillNode {
     const job = this.#jobs[slot];
     assert(job !== undefined, 'a slot that computes has a prompt');
     const tokens = getSlot(view, slot, 'tokens');
-    const posted = getSlot(view, slot, 'posted');
     const prompt = tokens === job.prompt.length ? job.prompt : Int32Array.of(PLACEHOLDER_TOKEN);
-    const start = posted * config.pageTokens;
+    const start = job.computed;
     const end = Math.min(tokens, start + config.chunkTokens);
-    const list = listAt(view, slot, SOURCE);
-    const pages = view.cells.subarray(list, list + getSlot(view, slot, 'held')) as Int32Array;
+    const { pages, epochs } = this.#sourceOf(slot);
+    const isFirst = start === job.cachedTokens;
+    if (!this.#prefixIsOwn(slot, pages, epochs, isFirst)) return;
     const logits = model.prefill(prompt.subarray(start, end), start, pages, true);
     assert(logits !== null, 'a chunk gives logits');
+    if (!this.#prefixIsOwn(slot, pages, epochs, false)) return;
     job.firstToken = sample(logits, job.sampling.temperature, new Prng(job.sampling.seed));
+    job.computed = end;
     this.#steps++;
     this.#o.stats.add('tokensPrefilled', end - start);
+    this.sweep.step(end - start);
     const event = this.machine.event(EventKind.chunk, slot, job.attempt);
-    event[E.pages] = pagesFor(end - start, config.pageTokens);
+    // Places that decode shares with others are not posted, so they count as done from the start.
+    const done = end === tokens ? getSlot(view, slot, 'promptPages') : Math.floor(end / config.pageTokens);
+    event[E.pages] = Math.max(0, done - getSlot(view, slot, 'posted'));
     event[E.tokens] = end;
     this.machine.step(event);
     if (this.#phase(slot) !== PrefillPhase.computing) return;
     // The fault's trigger: a prefill that fails after its first chunk.
     if (hasFault(config.rules, 'silent-abort')) this.machine.raise(EventKind.abandon, slot, job.attempt);
     if (this.#phase(slot) === PrefillPhase.computing) this.#computing.push(slot);
+  }
+
+  /** The slot's pages, live, and the epochs of those that are shared. */
+  #sourceOf(slot: number): { pages: Int32Array; epochs: Int32Array } {
+    const { view } = this.machine;
+    const list = listAt(view, slot, SOURCE);
+    const pages = view.cells.subarray(list, list + getSlot(view, slot, 'held')) as Int32Array;
+    const shared = pages.subarray(0, getSlot(view, slot, 'prefix'));
+    return { pages, epochs: Int32Array.from(shared, (page) => view.cells[pageAt(view, page) + PG.epoch] ?? 0) };
+  }
+
+  /**
+   * Whether the sealed pages that this prompt shares still carry the tenant's tag, before a chunk reads them and after; and, before
+   * the first one, whether their payload is what was sealed. If not, the request ends here.
+   */
+  #prefixIsOwn(slot: number, pages: Int32Array, epochs: Int32Array, isFirst: boolean): boolean {
+    const { view } = this.machine;
+    const prefix = epochs.length;
+    if (prefix === 0) return true;
+    const attempt = this.#attempt(slot);
+    const identity = { slot, attempt, incarnation: this.#o.incarnation, tenant: getSlot(view, slot, 'tenant') };
+    const table = { pages: pages.subarray(0, prefix), epochs, identity };
+    const tokens = prefix * this.#o.config.pageTokens;
+    const isTagged = !guarded(view, GUARD.tag) || this.#checks.tags(table, tokens, prefix) === Verdict.own;
+    const isCompared = isFirst && guarded(view, GUARD.checksum);
+    const isWhole = !isTagged || !isCompared || this.#checks.sealed(pages, prefix) === Verdict.own;
+    if (isTagged && isWhole) return true;
+    this.#cache.condemn(this.#checks.page);
+    this.#reportGuard(slot, isTagged ? GUARD.checksum : GUARD.tag);
+    this.machine.raise(EventKind.abandon, slot, attempt);
+    return false;
   }
 
   #settleWrites(nowMs: number): void {
@@ -247,9 +341,46 @@ export class PrefillNode {
     for (const { slot, attempt } of settled) {
       const event = this.machine.event(EventKind.settled, slot, attempt);
       event[E.pages] = 1;
-      this.machine.step(event);
+      this.#settle(slot, event);
     }
     this.#isDirty = true;
+  }
+
+  /** With the last of a prompt's writes its pages here are done with: the whole ones are sealed for the tenant. */
+  #settle(slot: number, event: Int32Array): void {
+    const { view } = this.machine;
+    const job = this.#jobs[slot];
+    const isLast = getSlot(view, slot, 'settled') + 1 === getSlot(view, slot, 'promptPages');
+    const isWhole = job?.attempt === event[E.attempt] && getSlot(view, slot, 'tokens') === job?.prompt.length;
+    if (!isLast || !isWhole || job === undefined || this.#phase(slot) !== PrefillPhase.flushing) {
+      return this.machine.step(event);
+    }
+    const pages = this.#sourceOf(slot).pages.slice();
+    this.#cache.sealWith(event, job.salt, job.prompt, pages, getSlot(view, slot, 'prefix'));
+  }
+
+  /** A page now belongs to the tenant: its tag says so, with the checksum of what was computed into it. */
+  #seal(slot: number, page: number): void {
+    const place = this.#cache.onSeal(page);
+    const job = this.#jobs[slot];
+    if (place < 0 || job === undefined) return;
+    const { view } = this.machine;
+    const tag = sealedTag(view, slot, page, place, this.#o.config.pageTokens, this.#writer());
+    // Not that of the posted page: a place that decode had already was not posted, and what was is no part of this one's story.
+    this.#checks.checksummer.page(this.#o.pool, page, this.#sum);
+    tag.checksumLow = this.#sum[0] ?? 0;
+    tag.checksumHigh = this.#sum[1] ?? 0;
+    writeTag(this.#o.pool, page, tag);
+    this.sweep.noteSealed(page);
+  }
+
+  #writer(): Writer {
+    return { incarnation: this.#o.incarnation, step: this.#steps };
+  }
+
+  #hash(job: Job, page: number, place: number): void {
+    this.#checks.checksummer.page(this.#o.pool, page, this.#sum);
+    job.checksums.set(this.#sum, 2 * place);
   }
 
   #postAgain(nowMs: number): void {
@@ -269,18 +400,21 @@ export class PrefillNode {
         return this.#o.ports.toDecode({ kind: 'protocol', event: messageOf(body), payload: this.#payloadFor(body) });
       case EffectKind.post:
         return this.#post(slot, body[E.promptPages] ?? 0, body[E.pages] ?? 0);
+      case EffectKind.seal:
+        return this.#seal(slot, body[E.pages] ?? 0);
       case EffectKind.guardHit:
-        this.#o.stats.addGuardHit(body[E.code] ?? 0);
-        return this.#o.ports.toGateway({
-          kind: 'guard-hit',
-          guard: GUARDS[body[E.code] ?? 0] ?? 'rejection',
-          slot,
-          words: `prefill stopped slot ${slot}: its prompt of ${getSlot(this.machine.view, slot, 'tokens')} tokens does not fit the pool of ${this.#o.config.prefillPool}`,
-        });
+        return this.#reportGuard(slot, body[E.code] ?? 0);
       case EffectKind.pagesFreed:
         this.#isDirty = true;
-        return;
+        return this.sweep.noteReleased();
     }
+  }
+
+  #reportGuard(slot: number, guard: number): void {
+    this.#o.stats.addGuardHit(guard);
+    const name = guardNamed(guard, 'rejection');
+    const words = prefillGuardWords(name, this.machine.view, slot, this.#checks.words, this.#o.config.prefillPool);
+    this.#o.ports.toGateway({ kind: 'guard-hit', guard: name, slot, words });
   }
 
   #payloadFor(body: Int32Array): Payload | null {
@@ -288,14 +422,15 @@ export class PrefillNode {
     const slot = body[E.slot] ?? 0;
     const job = this.#jobs[slot];
     if (job === undefined) return null;
-    this.#checksummer.combine(job.checksums, getSlot(this.machine.view, slot, 'posted'), this.#sum);
-    return { kind: 'completion', firstToken: job.firstToken, low: this.#sum[0] ?? 0, high: this.#sum[1] ?? 0 };
+    this.#checks.checksummer.combine(job.checksums, getSlot(this.machine.view, slot, 'posted'), this.#sum);
+    const { firstToken, cachedTokens } = job;
+    return { kind: 'completion', firstToken, low: this.#sum[0] ?? 0, high: this.#sum[1] ?? 0, cachedTokens };
   }
 
   /** Tags the pages of places [first, first + count) and puts them on the wire. */
   #post(slot: number, first: number, count: number): void {
     const { view } = this.machine;
-    const { config, pool, incarnation } = this.#o;
+    const { config, pool } = this.#o;
     const job = this.#jobs[slot];
     assert(job !== undefined, 'a slot that posts has a prompt');
     this.#wire.useRegistration(job.registration);
@@ -305,21 +440,10 @@ export class PrefillNode {
       const filled = Math.min(config.pageTokens, tokens - place * config.pageTokens);
       // What lies behind the last token is somebody's old keys and values: it must not travel.
       pool.zeroTail(sourcePage, filled);
-      this.#checksummer.page(pool, sourcePage, this.#sum);
-      job.checksums[2 * place] = this.#sum[0] ?? 0;
-      job.checksums[2 * place + 1] = this.#sum[1] ?? 0;
-      const tag = newPageTag();
-      tag.ownerKind = OWNER_LEASE;
-      tag.owner = slot;
-      tag.attempt = job.attempt;
-      tag.incarnation = getSlot(view, slot, 'peer');
-      tag.epoch = view.cells[listAt(view, slot, EPOCH) + place] ?? 0;
-      tag.place = place;
-      tag.filled = filled;
-      tag.checksumLow = this.#sum[0] ?? 0;
-      tag.checksumHigh = this.#sum[1] ?? 0;
-      tag.writer = incarnation;
-      tag.writtenAtStep = this.#steps;
+      this.#hash(job, sourcePage, place);
+      const tag = postedTag(view, slot, place, filled, this.#writer());
+      tag.checksumLow = job.checksums[2 * place] ?? 0;
+      tag.checksumHigh = job.checksums[2 * place + 1] ?? 0;
       const targetPage = view.cells[listAt(view, slot, TARGET) + place] ?? 0;
       const write: WritePost = { room: 0n, slot, attempt: job.attempt, sourcePage, targetPage, tag };
       if (this.#unposted.length > 0 || !this.#wire.post(write, this.#o.nowMs())) this.#unposted.push(write);

@@ -2,7 +2,7 @@
 import { type GuardName, GUARDS } from '../handoff/guards.js';
 import { countPages } from '../handoff/ledger.js';
 import type { View } from '../handoff/layout.js';
-import type { PageCounts } from '../upstream/embedded/port.js';
+import type { PageCounts, SweepCounts } from '../handoff/engine-port.js';
 
 const CELLS = [
   'prefillFree',
@@ -16,8 +16,15 @@ const CELLS = [
   'pagesVerified',
   'tagsChecked',
   'landingsRefused',
+  'landingsRefusedBefore',
   'decodeSteps',
   'tokensPrefilled',
+  'prefillPagesSwept',
+  'prefillSweepPasses',
+  'prefillSweepFindings',
+  'decodePagesSwept',
+  'decodeSweepPasses',
+  'decodeSweepFindings',
 ] as const;
 type Cell = (typeof CELLS)[number];
 const AT = Object.fromEntries(CELLS.map((name, index) => [name, index])) as Record<Cell, number>;
@@ -61,6 +68,17 @@ export class StatsBlock {
     Atomics.store(this.#cells, base + 1, totals.leased);
     Atomics.store(this.#cells, base + 2, totals.draining);
     Atomics.store(this.#cells, base + 3, totals.sealed);
+  }
+
+  setSweep(node: 'prefill' | 'decode', counts: { pagesSwept: number; passes: number; findings: number }): void {
+    this.set(`${node}PagesSwept`, counts.pagesSwept);
+    this.set(`${node}SweepPasses`, counts.passes);
+    this.set(`${node}SweepFindings`, counts.findings);
+  }
+
+  sweep(node: 'prefill' | 'decode'): SweepCounts {
+    const pages = this.get(`${node}PagesSwept`);
+    return { pages, passes: this.get(`${node}SweepPasses`), findings: this.get(`${node}SweepFindings`) };
   }
 
   pages(node: 'prefill' | 'decode', total: number): PageCounts {

@@ -15,7 +15,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../upstream/embedded/port.js';
+} from '../handoff/engine-port.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { memoryFor, planFor, REGISTRATION_ENTRIES, type Role } from './parts.js';
@@ -25,10 +25,11 @@ import type { FromSupervisor, ToSupervisor, WorkerInit } from './worker-host.js'
 
 /** Loading the weights takes some 200 ms; a node that is not there after this is not coming. */
 const START_MS_MAX = 20_000;
-/** A node that ends again and again is not brought back for ever. */
+/** A node that ends so often within so short a time does not stay up: it is not brought back again. */
 const RESTARTS_MAX = 60;
-/** Open requests have this long to end when the engine closes. */
-const CLOSE_MS_MAX = 1200;
+const RESTART_WINDOW_MS = 20_000;
+/** Open requests have this long to end when the engine closes; with the gateway's own bounds, below 2 s together. */
+const CLOSE_MS_MAX = 300;
 
 interface NodeHandle {
   worker: Worker;
@@ -54,7 +55,9 @@ export class ThreadedEngine implements EnginePort {
   readonly #starting: Record<Role, ((error: Error | null) => void) | null> = { prefill: null, decode: null };
   /** Messages for a node that is being started again. */
   readonly #pending: { prefill: ToPrefill[]; decode: ToDecode[] } = { prefill: [], decode: [] };
-  #restarts = 0;
+  /** When the last restarts were, oldest first; at most RESTARTS_MAX. */
+  readonly #restartsAtMs: number[] = [];
+  #hasStarted = false;
   #isClosed = false;
 
   private constructor(options: ThreadedEngineOptions) {
@@ -89,6 +92,7 @@ export class ThreadedEngine implements EnginePort {
       await engine.close();
       throw error;
     }
+    engine.#hasStarted = true;
     return engine;
   }
 
@@ -171,13 +175,16 @@ export class ThreadedEngine implements EnginePort {
     if (this.#isClosed || this.#nodes[role] !== node) return;
     this.#starting[role]?.(new CodedError('engine_unavailable', `Expected ${role} to start, got its end.`));
     this.#nodes[role] = null;
-    if (!node.isReady || this.#restarts >= RESTARTS_MAX) return;
-    this.#restarts++;
+    // Whoever asked for the first start hears of its failure; later starts are tried again, within a bound.
+    if (!this.#hasStarted) return;
+    if (!this.#mayRestart()) return this.#coordinator.giveUp();
     const other: Role = role === 'prefill' ? 'decode' : 'prefill';
     const incarnation = node.incarnation + 1;
     const channel = new MessageChannel();
     this.#pending[role].length = 0;
     if (role === 'decode') {
+      // What prefill has still to land was meant for the pool that is gone: from now on it is refused, and counted.
+      new RegistrationTable(this.#target.registrations).revokeAll();
       this.#decodeMemory = memoryFor(this.config, 'decode');
       this.#target = this.#newTarget(incarnation);
     }
@@ -187,6 +194,19 @@ export class ThreadedEngine implements EnginePort {
     else this.#send('prefill', { kind: 'decode-down', incarnation, target: this.#target });
     this.#nodes[other]?.worker.postMessage({ kind: 'peer-port', port: channel.port2 }, [channel.port2]);
     this.#coordinator.peerDown(role, incarnation);
+  }
+
+  #mayRestart(): boolean {
+    const nowMs = this.#clock.nowMs();
+    this.#restartsAtMs.push(nowMs);
+    if (this.#restartsAtMs.length <= RESTARTS_MAX) return true;
+    return nowMs - (this.#restartsAtMs.shift() ?? nowMs) > RESTART_WINDOW_MS;
+  }
+
+  /** Which life a node is in, and whether it takes requests; null: it is being started again. */
+  incarnation(role: Role): number | null {
+    const node = this.#nodes[role];
+    return node?.isReady ? node.incarnation : null;
   }
 
   /** For tests: ends a node's thread as a crash would. */
@@ -209,11 +229,16 @@ export class ThreadedEngine implements EnginePort {
   /** Ends open requests, then the threads. Never takes longer than a bounded time. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    await Promise.race([
-      this.#coordinator.close(),
-      new Promise<void>((resolve) => void this.#clock.after(CLOSE_MS_MAX, resolve)),
-    ]);
+    await new Promise<void>((resolve) => {
+      const timer = this.#clock.after(CLOSE_MS_MAX, resolve);
+      // A timer that is left would hold the process for as long as it runs.
+      void this.#coordinator.close().then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
     this.#isClosed = true;
+    this.#coordinator.giveUp();
     await Promise.all([this.#nodes.prefill?.worker.terminate(), this.#nodes.decode?.worker.terminate()]);
   }
 }

@@ -6,17 +6,38 @@ export interface Sampling {
   readonly temperature: number;
   readonly seed: number;
   readonly maxTokens: number;
+  readonly ignoreEos: boolean;
 }
 
 export type Payload =
   /** With a start to prefill. */
-  | { readonly kind: 'prompt'; readonly prompt: Int32Array; readonly sampling: Sampling }
-  /** With a start to decode. `lastToken` is fed first where a handle replaces the transfer. */
-  | { readonly kind: 'output'; readonly sampling: Sampling; readonly lastToken: number; readonly handle: string | null }
+  | {
+      readonly kind: 'prompt';
+      readonly prompt: Int32Array;
+      readonly salt: string;
+      readonly sampling: Sampling;
+    }
+  /** With a start to decode. The prompt's last token is fed first where a handle replaces the transfer. */
+  | {
+      readonly kind: 'output';
+      readonly prompt: Int32Array;
+      readonly salt: string;
+      readonly sampling: Sampling;
+      readonly handle: string | null;
+    }
   /** With a lease: the right to write, like RDMA's rkey. */
   | { readonly kind: 'registration'; readonly handle: number }
   /** With a completion: the first token, and the checksum over the checksums of all pages. */
-  | { readonly kind: 'completion'; readonly firstToken: number; readonly low: number; readonly high: number }
+  | {
+      readonly kind: 'completion';
+      readonly firstToken: number;
+      readonly low: number;
+      readonly high: number;
+      /** Tokens of the prompt that prefill found in its own sealed pages. */
+      readonly cachedTokens: number;
+    }
+  /** With `started`. */
+  | { readonly kind: 'cached'; readonly tokens: number }
   /** With the end of an attempt at decode. */
   | { readonly kind: 'output-end'; readonly finishReason: 'stop' | 'length'; readonly completionTokens: number };
 
@@ -42,6 +63,8 @@ export type ToGateway =
   | ProtocolMessage
   | { readonly kind: 'token'; readonly slot: number; readonly attempt: number; readonly id: number }
   | { readonly kind: 'guard-hit'; readonly guard: GuardName; readonly slot: number; readonly words: string }
+  /** A write that no lease explains. */
+  | { readonly kind: 'sweep'; readonly words: string }
   | { readonly kind: 'alarm'; readonly slot: number; readonly attempt: number };
 
 /** What prefill needs to reach decode's pool. */

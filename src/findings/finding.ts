@@ -25,6 +25,16 @@ export interface Finding {
   readonly references: readonly string[];
   /** False: the sign is there, the proof is not. */
   readonly certain: boolean;
+  /** Somebody took it into account, for a time. */
+  readonly waiver?: Waiver;
+}
+
+export interface Waiver {
+  readonly reason: string;
+  /** The last day on which it holds: `2027-01-31`. */
+  readonly expires: string;
+  /** Whether that day was over when the findings were made. Then the finding counts like any other. */
+  readonly expired: boolean;
 }
 
 export interface FindingPlace {
@@ -48,19 +58,39 @@ export function isAtLeast(severity: Severity, threshold: Severity): boolean {
   return compareSeverity(severity, threshold) <= 0;
 }
 
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+/** Whether it counts: nobody waived it, or the waiver is over. */
+export function isOpen(finding: Finding): boolean {
+  return finding.waiver === undefined || finding.waiver.expired;
+}
+
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Ids, and groups of them, that come before the others: what the incident needed is read first. */
+const FIRST: readonly string[] = ['capacity.pool-below-context', 'capacity', 'version'];
+
+/** The place of an id, or of its group (`capacity` of `capacity.pool-margin`): 0 comes first. */
+function groupRank(id: string): number {
+  const own = FIRST.indexOf(id);
+  const rank = own < 0 ? FIRST.indexOf(id.split('.', 1)[0]!) : own;
+  return rank < 0 ? FIRST.length : rank;
+}
+
+/** Capacity, then versions, then the rest, each in order of the alphabet. */
+export function compareIds(a: string, b: string): number {
+  return groupRank(a) - groupRank(b) || compareText(a, b);
+}
 
 function compareFindings(a: Finding, b: Finding): number {
   return (
     compareSeverity(a.severity, b.severity) ||
-    compareText(a.id, b.id) ||
+    compareIds(a.id, b.id) ||
     compareText(a.where.node, b.where.node) ||
     compareText(a.where.source, b.where.source) ||
     (a.where.line ?? -1) - (b.where.line ?? -1)
   );
 }
 
-/** Worst first, then by id and place, so that the same findings always come in the same order. */
+/** Worst first, among equals capacity before versions before the rest, then by id and place, so that the same findings always come in the same order. */
 export function sortFindings<T extends Finding>(findings: readonly T[]): T[] {
   return [...findings].sort(compareFindings);
 }
@@ -93,5 +123,17 @@ export function escapeFinding(finding: Finding): Finding {
     change: escapeControl(finding.change),
     references: finding.references.map(escapeControl),
     certain: finding.certain,
+    ...(finding.waiver === undefined ? {} : { waiver: escapeWaiver(finding.waiver) }),
   };
+}
+
+function escapeWaiver({ reason, expires, expired }: Waiver): Waiver {
+  return { reason: escapeControl(reason), expires: escapeControl(expires), expired };
+}
+
+/** `waived until 2027-01-31: reason`, or that the waiver is over; null for none. */
+export function waiverText(finding: Finding): string | null {
+  if (finding.waiver === undefined) return null;
+  const { reason, expires, expired } = finding.waiver;
+  return escapeControl(expired ? `its waiver ended on ${expires}: ${reason}` : `waived until ${expires}: ${reason}`);
 }

@@ -27,17 +27,6 @@ export const KEYS_MAX = 1000;
 /** How long a reader may take nothing of its stream before the stream is given up. */
 export const STREAM_STALL_MS_MAX = 120_000;
 
-/** Milliseconds for the head of a request, and for all of it: a client that sends a byte a minute holds a socket no longer. */
-export const HEAD_MS_MAX = 10_000;
-export const REQUEST_MS_MAX = 60_000;
-export const SOCKET_CHECK_MS = 2_000;
-
-/** Idle keep-alive sockets; longer than the usual client's own, so that the client closes first. */
-export const KEEP_ALIVE_MS = 75_000;
-
-/** Sockets in all. */
-export const CONNECTIONS_MAX = 4096;
-
 /**
  * After a refusal while the client still sends, what comes is thrown away for this long and this many bytes before the socket
  * is closed: a client that sees a reset while it writes never reads the refusal.
@@ -60,3 +49,6 @@ export const HEALTH_MS_MAX = 5_000;
 
 /** Findings of one id that are raised; the counter in the metrics goes on. */
 export const FINDINGS_PER_ID_MAX = 32;
+
+/** One reading of the state of the operators' page for all who ask within this time: many open pages cost as much as one. */
+export const STATE_EVERY_MS = 500;

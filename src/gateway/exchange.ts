@@ -15,6 +15,8 @@ export interface ExchangeContext {
   readonly standingHeaders: readonly string[];
   /** Called once for every error that is answered. */
   readonly refused: (error: CodedError) => void;
+  /** What `WWW-Authenticate` says where a key is missing or wrong, one header each. @default ['Bearer'] */
+  readonly challenges?: readonly string[];
 }
 
 /**
@@ -74,7 +76,7 @@ export class Exchange {
     assert(!this.#settled, 'a request is answered once');
     this.#settled = true;
     // The body of the request may still be on its way: then the connection can't be used again.
-    const unread = !this.request.complete;
+    const unread = !this.request.complete && hasBody(this.request);
     this.response.writeHead(status, [
       'content-type',
       contentType,
@@ -100,7 +102,7 @@ export class Exchange {
     } else if (this.response.headersSent) {
       this.#settled = true;
       this.response.end(errorFrame(errorJson(error)));
-    } else this.answer(error.status, errorJson(error), errorHeaders(error));
+    } else this.answer(error.status, errorJson(error), errorHeaders(error, this.#context.challenges ?? ['Bearer']));
   }
 
   beginStream(): void {
@@ -174,9 +176,16 @@ export class Exchange {
   }
 }
 
-function errorHeaders(error: CodedError): string[] {
+/** Whether the head announces a body. A request without one is answered before node calls it complete. */
+function hasBody(request: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}
+
+function errorHeaders(error: CodedError, challenges: readonly string[]): string[] {
   const headers: string[] = [];
   if (error.retryAfterS !== undefined) headers.push('retry-after', String(error.retryAfterS));
-  if (error.code === 'invalid_api_key') headers.push('www-authenticate', 'Bearer');
+  if (error.allow !== undefined) headers.push('allow', error.allow);
+  if (error.code === 'invalid_api_key') headers.push(...challenges.flatMap((each) => ['www-authenticate', each]));
   return headers;
 }

@@ -3,14 +3,13 @@ import { CodedError } from '../base/errors.js';
 import { decideAdmission, effectiveLimit } from '../handoff/admission.js';
 import { type GuardName, guardBit } from '../handoff/guards.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { bearerKey, checkBodyHead, parseJsonObject, type Route, readBody } from '../wire/index.js';
+import { bearerKey, checkBodyHead, numberAsWritten, parseJsonObject, type Route, readBody } from '../wire/index.js';
 import { RETRY_AFTER_S, TENANT_BODY_BYTES_MAX } from './bounds.js';
 import type { Exchange } from './exchange.js';
 import { internalFinding } from './findings.js';
 import type { LadderContext } from './context.js';
 import { type ParsedRequest, readRequest } from './policy.js';
 import { Relay } from './relay.js';
-import { exactRoom } from './room-digits.js';
 import type { Tenant } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
 
@@ -208,4 +207,12 @@ export function requestTokensMax(upstream: Upstream): number {
   const capacity = upstream.capacity();
   const limit = effectiveLimit(capacity);
   return limit === null ? 0 : Math.min((capacity.context ?? 1) - 1, capacity.decodePool ?? 0);
+}
+
+/** The engine fields with the room's digits as they came: rooms are 63-bit numbers, which JSON.parse rounds. */
+function exactRoom(fields: Readonly<Record<string, unknown>>, body: Buffer): Readonly<Record<string, unknown>> {
+  const room = fields.bootstrap_room;
+  if (typeof room !== 'number' || Number.isSafeInteger(room)) return fields;
+  const digits = numberAsWritten(body, 'bootstrap_room');
+  return digits === null ? fields : { ...fields, bootstrap_room: digits };
 }

@@ -10,13 +10,12 @@ import type {
   UpstreamRun,
   UpstreamSink,
 } from '../upstream/upstream.js';
-import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, type Usage } from '../wire/index.js';
+import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type Usage } from '../wire/index.js';
 import { STREAM_STALL_MS_MAX } from './bounds.js';
 import type { LadderContext } from './context.js';
 import type { Exchange, Interruption } from './exchange.js';
 import { internalFinding, usageFinding } from './findings.js';
 import type { ParsedRequest } from './policy.js';
-import { StopMatcher } from './stops.js';
 import type { Ticket } from './waiting.js';
 
 const USAGE: GuardBits = guardBit('usage');
@@ -131,7 +130,11 @@ export class Relay implements UpstreamSink {
     const stopped = this.#stops.hit;
     this.#complete(
       stopped ? 'stop' : end.finishReason,
-      { promptTokens: usage.promptTokens, completionTokens: stopped ? this.#came : usage.completionTokens },
+      {
+        promptTokens: usage.promptTokens,
+        completionTokens: stopped ? this.#came : usage.completionTokens,
+        cachedTokens: usage.cachedTokens,
+      },
       end.engineAnswer,
     );
   }
@@ -139,7 +142,12 @@ export class Relay implements UpstreamSink {
   /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
   #stoppedHere(usage: PromptCounts | null): void {
     if (usage !== null && !this.#countsAgree(usage)) this.#failUsage(usage, null);
-    else this.#complete('stop', { promptTokens: this.#counted, completionTokens: this.#came }, undefined);
+    else
+      this.#complete(
+        'stop',
+        { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
+        undefined,
+      );
   }
 
   #countsAgree(counts: PromptCounts): boolean {
@@ -181,9 +189,10 @@ export class Relay implements UpstreamSink {
     this.#fail(new CodedError(end.code, end.message, retryOf(end.code)));
   }
 
+  /** The client is told first: an engine may end an aborted request at once, and its words must not be the ones that leave. */
   #fail(error: CodedError): void {
-    this.#abort();
     this.#exchange.refuse(error);
+    this.#abort();
   }
 
   /** Tells the upstream to end the request; once, and not after its end. */

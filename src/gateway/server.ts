@@ -2,16 +2,25 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
-import { ALL_GUARDS, type GuardBits, guardsOf } from '../handoff/guards.js';
-import type { EngineStats } from '../upstream/embedded/port.js';
+import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
+import type { EngineStats } from '../handoff/engine-port.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { BODY_BYTES_MAX, HostRule, type ModelRow, modelsJson, oneModelJson, type Route } from '../wire/index.js';
+import {
+  BODY_BYTES_MAX,
+  HostRule,
+  type ListenAt,
+  Listener,
+  type ListenerOptions,
+  type ModelRow,
+  modelsJson,
+  oneModelJson,
+  type Route,
+} from '../wire/index.js';
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { Ladder, requestTokensMax } from './ladder.js';
-import { type ListenAt, Listener, type ListenerOptions } from './listener.js';
 import { GatewayMetrics } from './metrics.js';
 import type { TenantRegistry } from './tenants.js';
 import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
@@ -42,17 +51,10 @@ export interface GatewayOptions {
   /** How long open requests may go on when the gateway closes. @default CLOSE_GRACE_MS */
   readonly closeGraceMs?: number;
   /** For tests. */
-  readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs'>;
+  readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
 
-/** The names and values that say which guards are off and which faults are on; nothing when all is well. */
-export function standingHeaders(guards: GuardBits, faults: readonly string[]): string[] {
-  const headers: string[] = [];
-  const off = guardsOf(ALL_GUARDS & ~guards);
-  if (off.length > 0) headers.push('x-cofferdam-guards-off', off.join(','));
-  if (faults.length > 0) headers.push('x-cofferdam-fault', faults.join(','));
-  return headers;
-}
+export { standingHeaders };
 
 /** The tenants' port: OpenAI's routes on top of one upstream. */
 export class Gateway {
@@ -227,9 +229,12 @@ export function pathOf(request: IncomingMessage): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
-export function requireMethod(request: IncomingMessage, method: string): void {
-  if (request.method === method) return;
-  throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`);
+/** HEAD goes wherever GET does (RFC 9110, section 9.1); node leaves the body out. */
+export function requireMethod(request: IncomingMessage, method: 'GET' | 'POST'): void {
+  if (request.method === method || (method === 'GET' && request.method === 'HEAD')) return;
+  throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`, {
+    allow: method === 'GET' ? 'GET, HEAD' : method,
+  });
 }
 
 function decoded(part: string): string {

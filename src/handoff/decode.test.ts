@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { leaseList, Verdict } from './decode.js';
+import { PageState, setSlot } from './layout.js';
 import { Result } from './messages.js';
 import { Scripted, type ScriptedOptions } from './scripted.js';
 import type { NamedEvent } from './step.js';
@@ -155,6 +156,10 @@ test('an abort in mid-transfer drains: no page comes back before the proof', () 
     const decode = after(events);
     assert.deepEqual(decode.do(ABORT), ['prefill: drain']);
     assert.deepEqual([decode.phase(), decode.free()], ['draining', 1]);
+    assert.deepEqual(
+      [0, 1, 2, 3].map((page) => decode.page(page, 'state')),
+      [PageState.draining, PageState.draining, PageState.draining, PageState.free],
+    );
     assert.deepEqual(decode.do(COMPLETE), [], 'too late');
     assert.deepEqual(decode.do(VERIFIED), [], 'too late');
     assert.deepEqual(decode.do(ABORT), []);
@@ -319,6 +324,38 @@ test('a sealed page is not shared with another tenant, another salt or another h
     const decode = after([...SEALED_FIRST, { ...START, ...who }, { ...HIT, list: [[0, hash]] }], { prefixes: true });
     assert.equal(decode.slot('prefix'), 0);
   }
+});
+
+test('a prefix is never longer than the prompt', () => {
+  const both: NamedEvent = {
+    kind: 'finish',
+    slot: 1,
+    attempt: 1,
+    list: [
+      [0, 77],
+      [1, 78],
+    ],
+  };
+  const hit: NamedEvent = {
+    ...HIT,
+    list: [
+      [0, 77],
+      [1, 78],
+    ],
+  };
+  const decode = after([...SEALED_FIRST.slice(0, -1), both, { ...START, promptPages: 1, pages: 1 }, hit], {
+    prefixes: true,
+  });
+  assert.equal(decode.slot('prefix'), 1);
+  assert.deepEqual(decode.do(ADMIT), ['prefill: lease']);
+});
+
+test('a page number outside of the pool is no page, whatever lies there', () => {
+  const decode = after([{ ...START, tenant: 0, salt: 0 }], { prefixes: true });
+  // The cells in front of the first page are those of the last slot; this one looks like the state of a sealed page.
+  setSlot(decode.state, 1, 'peer', PageState.sealed);
+  for (const page of [-1, -2, 4, 5]) decode.do({ ...HIT, list: [[page, 0]] });
+  assert.equal(decode.slot('prefix'), 0);
 });
 
 test('a draining slot keeps its prefix until the proof, and the sealed page never drains', () => {

@@ -4,10 +4,14 @@
  * `drained`, or prefill's incarnation is fenced. A timeout raises an alarm and proves nothing.
  */
 import { FAULT, GUARD, deviates, guarded, guardHit } from './rules.js';
-import { DH, DS, listAt, PageState, PG, pageAt, slotAt, type View } from './layout.js';
-import { drainPages, dropPrefix, evictPage, freeCount, freePage, sealPage, takePage } from './ledger.js';
-import { E, EffectKind, EventKind, emit, lastMessage, type Out, Result } from './messages.js';
-import { fits, takePrefix } from './prefill.js';
+import { DH, DS, listAt, slotAt, type View } from './layout.js';
+import { drainPages, dropPrefix, evictPage, freeCount, takePage } from './ledger.js';
+import { E, EffectKind, EventKind, emit, type Out, Result } from './messages.js';
+import { answer, sendClosed, sendFailing, sendLease, sendPrefill, sendStarted } from './decode-messages.js';
+import { release } from './decode-pages.js';
+import { fits, takePrefix } from './prefix.js';
+
+export { leaseList } from './decode-messages.js';
 
 export const DecodePhase = {
   idle: 0,
@@ -56,7 +60,7 @@ export function stepDecode(view: View, event: Int32Array, out: Out): void {
     case EventKind.drained:
       return onDrained(view, slotFor(view, event), out);
     case EventKind.hit:
-      return onHit(view, slot, event);
+      return onHit(view, slot, event, out);
     case EventKind.admit:
       return onAdmit(view, slot, event, out);
     case EventKind.attach:
@@ -131,11 +135,11 @@ function repeat(view: View, slot: number, out: Out): void {
   }
 }
 
-function onHit(view: View, slot: number, event: Int32Array): void {
+function onHit(view: View, slot: number, event: Int32Array, out: Out): void {
   const at = slotAt(view, slot);
   if (event[E.attempt] !== view.cells[at + DS.attempt] || phaseOf(view, slot) !== DecodePhase.waiting) return;
   const placesMax = view.cells[at + DS.promptPages];
-  takePrefix(view, listAt(view, slot, 0), placesMax, at + DS.prefix, at + DS.tenant, at + DS.salt, event);
+  takePrefix(view, listAt(view, slot, 0), placesMax, at + DS.prefix, at + DS.tenant, at + DS.salt, event, out);
   view.cells[at + DS.held] = view.cells[at + DS.prefix];
 }
 
@@ -244,14 +248,6 @@ function answerOlder(view: View, event: Int32Array, out: Out): void {
   if (!isForMe(view, event)) return;
   if (event[E.attempt] < view.cells[slotAt(view, event[E.slot]) + DS.attempt])
     answer(view, event, EventKind.drain, out);
-}
-
-/** Answers whoever sent the message, about the attempt that it speaks of. */
-function answer(view: View, event: Int32Array, kind: number, out: Out): void {
-  sendPrefill(view, event[E.slot], kind, out);
-  const message = lastMessage(out);
-  out.cells[message + E.attempt] = event[E.attempt];
-  out.cells[message + E.to] = event[E.from];
 }
 
 /** The runner has compared tags and checksums of the prompt's pages. */
@@ -394,117 +390,8 @@ function onTimeout(view: View, slot: number, event: Int32Array, out: Out): void 
   out.cells[emit(out, EffectKind.alarm, 0, slot) + E.attempt] = event[E.attempt];
 }
 
-/** Gives the slot's pages back, under new epochs; prefix pages lose a reader; listed places are sealed for the tenant. */
-function release(view: View, slot: number, event: Int32Array | null, out: Out): void {
-  const { cells } = view;
-  const at = slotAt(view, slot);
-  const list = listAt(view, slot, 0);
-  const held = cells[at + DS.held];
-  const prefix = cells[at + DS.prefix];
-  if (cells[at + DS.attached] === 1) {
-    cells.fill(0, list, list + held);
-  } else {
-    if (event !== null && view.shape.prefixes) sealListed(view, slot, list, prefix, held, event, out);
-    for (let place = held - 1; place >= prefix; place--) {
-      const page = cells[list + place];
-      if (cells[pageAt(view, page) + PG.state] !== PageState.sealed) freePage(view, page);
-      cells[list + place] = 0;
-    }
-    dropPrefix(view, list, prefix);
-  }
-  cells[at + DS.held] = 0;
-  cells[at + DS.prefix] = 0;
-  cells[at + DS.attached] = 0;
-  if (held > 0) emit(out, EffectKind.pagesFreed, 0, slot);
-}
-
-function sealListed(
-  view: View,
-  slot: number,
-  list: number,
-  prefix: number,
-  held: number,
-  event: Int32Array,
-  out: Out,
-): void {
-  const at = slotAt(view, slot);
-  for (let i = 0; i < event[E.count]; i++) {
-    const place = event[E.list + 2 * i];
-    if (place < prefix || place >= held) continue;
-    const page = view.cells[list + place];
-    if (view.cells[pageAt(view, page) + PG.state] !== PageState.leased) continue;
-    const hash = event[E.list + 2 * i + 1];
-    sealPage(view, page, view.cells[at + DS.tenant], view.cells[at + DS.salt], hash);
-    const effect = emit(out, EffectKind.seal, 0, slot);
-    out.cells[effect + E.pages] = page;
-    out.cells[effect + E.code] = hash;
-  }
-}
-
 function close(view: View, slot: number, result: number, out: Out): void {
   view.cells[slotAt(view, slot) + DS.result] = result;
   enter(view, slot, DecodePhase.idle);
   sendClosed(view, slot, out);
-}
-
-function sendLease(view: View, slot: number, out: Out): void {
-  const at = slotAt(view, slot);
-  sendPrefill(view, slot, EventKind.lease, out);
-  const message = lastMessage(out);
-  out.cells[message + E.tokens] = view.cells[at + DS.tokens];
-  out.cells[message + E.promptPages] = view.cells[at + DS.promptPages];
-  out.cells[message + E.pages] = view.cells[at + DS.pages];
-  out.cells[message + E.tenant] = view.cells[at + DS.tenant];
-  out.cells[message + E.salt] = view.cells[at + DS.salt];
-  // The runner appends the (page, epoch) pairs of the prompt's places behind the prefix: `leaseList`.
-  out.cells[message + E.code] = view.cells[at + DS.prefix];
-  out.cells[message + E.count] = view.cells[at + DS.promptPages] - view.cells[at + DS.prefix];
-}
-
-/**
- * Writes the (page, epoch) pairs of a slot's prompt places behind a lease message; what the runner sends. Prefix pages are left out:
- * they have other readers, so nobody may write them.
- */
-export function leaseList(view: View, slot: number, message: Int32Array, at: number): void {
-  const list = listAt(view, slot, 0);
-  const prefix = view.cells[slotAt(view, slot) + DS.prefix];
-  const last = view.cells[slotAt(view, slot) + DS.promptPages];
-  for (let place = prefix; place < last; place++) {
-    const page = view.cells[list + place];
-    const pair = at + 2 * (place - prefix);
-    message[pair] = page;
-    message[pair + 1] = view.cells[pageAt(view, page) + PG.epoch];
-  }
-}
-
-function sendPrefill(view: View, slot: number, kind: number, out: Out): void {
-  const at = slotAt(view, slot);
-  const message = emit(out, EffectKind.sendPrefill, kind, slot);
-  out.cells[message + E.attempt] = view.cells[at + DS.attempt];
-  out.cells[message + E.from] = view.cells[view.at + DH.incarnation];
-  out.cells[message + E.to] = view.cells[at + DS.peer];
-  out.cells[message + E.room] = view.cells[at + DS.room];
-}
-
-function sendGateway(view: View, slot: number, kind: number, code: number, out: Out): void {
-  const at = slotAt(view, slot);
-  const message = emit(out, EffectKind.sendGateway, kind, slot);
-  out.cells[message + E.attempt] = view.cells[at + DS.attempt];
-  out.cells[message + E.from] = view.cells[view.at + DH.incarnation];
-  out.cells[message + E.tokens] = view.cells[at + DS.tokens];
-  out.cells[message + E.code] = code;
-}
-
-function sendStarted(view: View, slot: number, out: Out): void {
-  sendGateway(view, slot, EventKind.started, view.cells[slotAt(view, slot) + DS.completed], out);
-}
-
-function sendFailing(view: View, slot: number, out: Out): void {
-  sendGateway(view, slot, EventKind.failing, view.cells[slotAt(view, slot) + DS.result], out);
-}
-
-function sendClosed(view: View, slot: number, out: Out): void {
-  const at = slotAt(view, slot);
-  sendGateway(view, slot, EventKind.decodeClosed, view.cells[at + DS.result], out);
-  out.cells[lastMessage(out) + E.pages] = view.cells[at + DS.completed];
 }

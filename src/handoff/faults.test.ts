@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { DecodePhase, Verdict } from './decode.js';
 import { CATALOGUE, FAULTS, type FaultName, faultBits, faultsOf, guardsAgainst, isFaultName } from './faults.js';
 import { GUARDS, type GuardName, guardBits, guardsOf, isGuardName } from './guards.js';
 import { Scripted } from './scripted.js';
@@ -40,7 +41,7 @@ function lateWrite(rules: Rules, then: (told: ScriptedWorld) => void): boolean {
   return told.hasLeaked;
 }
 
-/** Slot 1 acts for a tenant that sealed a page under hash 77; slot 0 asks for it. True: it was given. */
+/** Slot 1 acts for a tenant that sealed a page under hash 77; slot 0 asks for it. True: it decodes over it. */
 function sharedPrefix(rules: Rules, hash: number): boolean {
   const decode = new Scripted('decode', { ...rules, prefixes: true });
   const start = { kind: 'start', attempt: 1, to: 1, room: 1, tokens: 1, promptPages: 1, pages: 1 } as const;
@@ -51,7 +52,12 @@ function sharedPrefix(rules: Rules, hash: number): boolean {
   decode.do({ kind: 'finish', slot: 1, attempt: 1, list: [[0, 77]] });
   decode.do({ ...start, tenant: 1, salt: 1 });
   decode.do({ kind: 'hit', attempt: 1, list: [[0, hash]] });
-  return decode.slot('prefix') === 1;
+  if (decode.slot('prefix') !== 1) return false;
+  decode.do({ kind: 'admit', attempt: 1 });
+  decode.do({ kind: 'complete', attempt: 1, from: 1, to: 1, room: 1, tokens: 1 });
+  // The page names its tenant, which is not the reader: so says whoever compares its tag.
+  decode.do({ kind: 'verified', attempt: 1, code: Verdict.badTag });
+  return decode.slot('phase') === DecodePhase.decoding;
 }
 
 const STORIES: Readonly<Record<FaultName, Story>> = {
@@ -93,8 +99,8 @@ const STORIES: Readonly<Record<FaultName, Story>> = {
   'room-collision': (rules, guard) => {
     const told = world(rules, 3, 3);
     told.submit(0, 1, LIMIT);
-    // The count can tell only prompts of different lengths apart.
-    told.submit(1, guard === 'count' ? 2 : 1, LIMIT);
+    // Counts can tell only prompts of different lengths apart.
+    told.submit(1, guard === 'count' || guard === 'usage' ? 2 : 1, LIMIT);
     told.local('decode', 'admit', 0);
     told.transfer(1, 2);
     told.land(1);

@@ -37,3 +37,12 @@ export function guardBits(names: Iterable<GuardName>): GuardBits {
   for (const name of names) bits |= guardBit(name);
   return bits;
 }
+
+/** Names and values of the headers that say, in every answer, which guards are off and which faults are on; nothing when all is well. */
+export function standingHeaders(guards: GuardBits, faults: readonly string[]): string[] {
+  const headers: string[] = [];
+  const off = guardsOf(ALL_GUARDS & ~guards);
+  if (off.length > 0) headers.push('x-cofferdam-guards-off', off.join(','));
+  if (faults.length > 0) headers.push('x-cofferdam-fault', faults.join(','));
+  return headers;
+}

@@ -57,7 +57,7 @@ test('a list that is freed is taken again in the same order', () => {
   for (let place = 0; place < 3; place++) view.cells[list + place] = takePage(view, 0);
   freePages(view, list, 0, 3);
   assert.deepEqual(freeList(view), [0, 1, 2, 3]);
-  assert.deepEqual([...view.cells.slice(list, list + 3)], [0, 0, 0]);
+  assert.deepEqual(Array.from(view.cells.slice(list, list + 3)), [0, 0, 0]);
 });
 
 test('a page gets a new epoch each time that it goes back, and only then', () => {

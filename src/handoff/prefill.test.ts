@@ -74,6 +74,14 @@ test('complete is said only when every write has settled, with the tokens that w
   assert.equal(prefill.phase(), 'idle');
 });
 
+test('writes settle only once each, and never backwards', () => {
+  const prefill = after([START, LEASE, ADMIT, chunk(1)]);
+  for (const pages of [0, -1, 9, -1]) prefill.do(settled(pages));
+  assert.deepEqual([prefill.slot('posted'), prefill.slot('settled')], [1, 1]);
+  for (const pages of [0, -1]) assert.deepEqual(prefill.do(chunk(pages)), []);
+  assert.equal(prefill.slot('posted'), 1);
+});
+
 test('a prompt that does not fit is rejected: the original error goes to the gateway and to decode, nothing is posted', () => {
   const prefill = new Scripted('prefill');
   const effects = prefill.do({ ...START, promptPages: 5, pages: 5 });

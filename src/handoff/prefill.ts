@@ -7,6 +7,7 @@ import { FAULT, GUARD, deviates, faulty, guarded, guardHit } from './rules.js';
 import { listAt, PageState, PG, PH, PS, pageAt, slotAt, type View } from './layout.js';
 import { dropPrefix, evictPage, freeCount, freePage, sealPage, takePage } from './ledger.js';
 import { E, EffectKind, EventKind, emit, lastMessage, type Out, Result } from './messages.js';
+import { fits, takePrefix } from './prefix.js';
 
 export const PrefillPhase = { idle: 0, waiting: 1, computing: 2, flushing: 3, completing: 4, stopping: 5 } as const;
 export const PREFILL_EVENTS = [
@@ -44,7 +45,7 @@ export function stepPrefill(view: View, event: Int32Array, out: Out): void {
     case EventKind.committed:
       return onCommitted(view, slot, event, out);
     case EventKind.hit:
-      return onHit(view, slot, event);
+      return onHit(view, slot, event, out);
     case EventKind.admit:
       return onAdmit(view, slot, event);
     case EventKind.chunk:
@@ -115,11 +116,6 @@ function begin(view: View, slot: number, event: Int32Array, out: Out): void {
   }
   guardHitIfOn(view, slot, out);
   refuse(view, slot, out);
-}
-
-/** Whether a pool can ever hold the request: its prompt, and prompt and output together. Shared by both pools. */
-export function fits(view: View, promptPages: number, pages: number): boolean {
-  return promptPages >= 1 && promptPages <= pages && pages <= view.shape.pages && pages <= view.shape.pagesPerSlot;
 }
 
 function guardHitIfOn(view: View, slot: number, out: Out): void {
@@ -270,46 +266,13 @@ function onCommitted(view: View, slot: number, event: Int32Array, out: Out): voi
 }
 
 /** Only with a lease: a prefix that waits for decode would keep pages from the slots that decode waits for. */
-function onHit(view: View, slot: number, event: Int32Array): void {
+function onHit(view: View, slot: number, event: Int32Array, out: Out): void {
   const at = slotAt(view, slot);
   if (event[E.attempt] !== view.cells[at + PS.attempt] || view.cells[at + PS.phase] !== PrefillPhase.waiting) return;
   if (view.cells[at + PS.peer] === 0) return;
   const placesMax = view.cells[at + PS.promptPages];
-  takePrefix(view, listAt(view, slot, SOURCE), placesMax, at + PS.prefix, at + PS.tenant, at + PS.salt, event);
+  takePrefix(view, listAt(view, slot, SOURCE), placesMax, at + PS.prefix, at + PS.tenant, at + PS.salt, event, out);
   view.cells[at + PS.held] = view.cells[at + PS.prefix];
-}
-
-/**
- * Links sealed pages (page, hash), as the index proposes them, to the first places of the slot, for as long as each is sealed, has
- * the hash asked for, and belongs to the tenant under its salt. Shared by both pools.
- */
-export function takePrefix(
-  view: View,
-  list: number,
-  placesMax: number,
-  prefixCell: number,
-  tenantCell: number,
-  saltCell: number,
-  event: Int32Array,
-): void {
-  const { cells, shape } = view;
-  if (!shape.prefixes || cells[prefixCell] !== 0) return;
-  for (let i = 0; i < event[E.count] && i < placesMax; i++) {
-    const page = event[E.list + 2 * i];
-    if (!(page >= 0 && page < shape.pages)) return;
-    const cell = pageAt(view, page);
-    if (cells[cell + PG.state] !== PageState.sealed) return;
-    const isSameHash =
-      cells[cell + PG.hash] === event[E.list + 2 * i + 1] || deviates(view, FAULT['prefix-hash-collision'], GUARD.salt);
-    const isOwn = cells[cell + PG.tenant] === cells[tenantCell] && cells[cell + PG.salt] === cells[saltCell];
-    const isShared =
-      deviates(view, FAULT['unsalted-prefix'], GUARD.salt) ||
-      deviates(view, FAULT['prefix-hash-collision'], GUARD.salt);
-    if (!isSameHash || !(isOwn || isShared)) return;
-    cells[cell + PG.refs]++;
-    cells[list + i] = page;
-    cells[prefixCell]++;
-  }
 }
 
 /**

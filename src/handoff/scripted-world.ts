@@ -150,7 +150,8 @@ export class ScriptedWorld {
       const tag = this.tags.get(page);
       const attempt = this.decode.slot('attempt', slot);
       const isOwn = tag?.slot === slot && tag.attempt === attempt && tag.place === place;
-      if (!isOwn || tag.epoch !== this.decode.page(page, 'epoch')) verdict |= Verdict.badTag;
+      // What prefill completed is not in the page, so the checksum that came with `complete` does not agree either.
+      if (!isOwn || tag.epoch !== this.decode.page(page, 'epoch')) verdict |= Verdict.badTag | Verdict.badChecksum;
       else if (!tag.isWhole) verdict |= Verdict.badChecksum;
     }
     return verdict;

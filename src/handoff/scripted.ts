@@ -80,7 +80,7 @@ export class Scripted {
   /** All of the slot's list number `list`. */
   list(slot: number, list: number): number[] {
     const from = listAt(this.state, slot, list);
-    return [...this.state.cells.slice(from, from + this.state.shape.pagesPerSlot)];
+    return Array.from(this.state.cells.slice(from, from + this.state.shape.pagesPerSlot));
   }
 
   free(): number {

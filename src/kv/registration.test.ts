@@ -160,3 +160,18 @@ test('writes that were posted before a revoke are refused when they come due, an
   assert.ok(target.header(2).every((word) => word === 0));
   assert.deepEqual(registrations.totals(), { inFlight: 0, landed: 0, refused: 1 });
 });
+
+test('a table whose owner is gone refuses whatever was let in before, and counts it; an entry can be used again', () => {
+  const table = new RegistrationTable(3);
+  const handles = [table.register(1)!, table.register(2)!];
+  table.revokeAll();
+  for (const handle of handles) {
+    assert.equal(table.isRegistered(handle), false);
+    assert.equal(table.enter(handle), false);
+  }
+  assert.equal(table.totals().refused, 2);
+  const again = table.register(3)!;
+  assert.ok(!handles.includes(again));
+  assert.equal(table.enter(again), true);
+  table.leave(again);
+});

@@ -116,6 +116,14 @@ export class RegistrationTable {
     Atomics.store(this.#words, at + IN_FLIGHT, 0);
   }
 
+  /**
+   * For a table whose owner is gone: nothing posted under any of its handles lands from now on, but for copies that have begun. Its
+   * pages are not used again, so nobody waits for those.
+   */
+  revokeAll(): void {
+    for (let entry = 0; entry < this.entries; entry++) Atomics.and(this.#words, entry * ENTRY_WORDS + STATE, ~1);
+  }
+
   isRegistered(handle: RegistrationHandle): boolean {
     return Atomics.load(this.#words, this.#at(handle) + STATE) === generationOf(handle) * 2 + 1;
   }

@@ -108,6 +108,8 @@ export interface PromptCounts {
 
 export interface UpstreamUsage extends PromptCounts {
   readonly completionTokens: number;
+  /** Of the prompt, tokens from the tenant's own prefix cache; null where the upstream does not say. */
+  readonly cachedTokens: number | null;
 }
 
 export interface UpstreamRun {

@@ -99,7 +99,8 @@ export interface Summary {
 }
 
 export function summarize(results: readonly JobResult[]): Summary {
-  const sum = (of: (found: Exploration) => number): number => results.reduce((total, { found }) => total + of(found), 0);
+  const sum = (of: (found: Exploration) => number): number =>
+    results.reduce((total, { found }) => total + of(found), 0);
   const max = (of: (found: Exploration) => number): number => Math.max(0, ...results.map(({ found }) => of(found)));
   const has = (verdict: VerdictWord): boolean => results.some(({ found }) => found.verdict === verdict);
   const distinct = sum((found) => found.distinct);
@@ -108,9 +109,18 @@ export function summarize(results: readonly JobResult[]): Summary {
     distinct,
     generated: sum((found) => found.generated),
     depth: max((found) => found.depth),
-    rate: Math.round(distinct / Math.max(sum((found) => found.distinct / Math.max(found.rate, 1)), 1e-9)),
+    rate: Math.round(
+      distinct /
+        Math.max(
+          sum((found) => found.distinct / Math.max(found.rate, 1)),
+          1e-9,
+        ),
+    ),
     memoryBytes: max((found) => found.memoryBytes),
-    collisionProbability: Math.min(1, sum((found) => found.collisionProbability)),
+    collisionProbability: Math.min(
+      1,
+      sum((found) => found.collisionProbability),
+    ),
     results,
   };
 }
@@ -153,7 +163,9 @@ export async function runFaults(
   });
   const results = await run(plans.flatMap(({ off, on }) => [...off, ...on]));
   let at = 0;
-  const take = (count: number): Summary => summarize(results.slice(at, (at += count)));
+  const take = (count: number): Summary => {
+    at += count;
+    return summarize(results.slice(at - count, at));
+  };
   return plans.map(({ fault, scope, off, on }) => judge(fault, scope, take(off.length), take(on.length)));
 }
-

@@ -21,7 +21,7 @@ export function diagramOf(story: Story): string {
 }
 
 function put(cells: string[], at: number, text: string): void {
-  for (const [i, char] of [...text].entries()) if (at + i < cells.length) cells[at + i] = char;
+  for (let i = 0; i < text.length && at + i < cells.length; i++) cells[at + i] = text.charAt(i);
 }
 
 function head(): string {

@@ -73,8 +73,6 @@ class Explorer {
   readonly #settled = new BitSet();
   readonly #print = new Fingerprint();
   readonly #image: Int32Array;
-  /** Keeps reads alive whose value nobody needs. */
-  #sink = 0;
   readonly #taken: Float64Array;
   readonly #firstSeen: number[];
   #edges: EdgeLog | null;
@@ -88,7 +86,10 @@ class Explorer {
   constructor(model: Model, options: ExploreOptions) {
     this.#model = model;
     this.#options = options;
-    assert(model.width % 4 === 0 && model.cells.byteLength === model.width, 'a record is whole words, in its own buffer');
+    assert(
+      model.width % 4 === 0 && model.cells.byteLength === model.width,
+      'a record is whole words, in its own buffer',
+    );
     this.#words = new Int32Array(model.cells.buffer, model.cells.byteOffset, model.width / 4);
     this.#image = new Int32Array(model.width / 4);
     this.#taken = new Float64Array(model.kinds.length);
@@ -155,7 +156,7 @@ class Explorer {
       if (this.#model.boundary()) successors.gather(state, length, this.#queue.low, this.#queue.high);
       else if (this.#outside++ === 0) this.#stop('states outside of the boundary were not explored');
       const { count, actions } = successors;
-      for (let a = 0; a < count; a++) this.#sink ^= this.#table.touch(successors.low[a]);
+      this.#table.warm(successors.low, count);
       let edges = 0;
       for (let a = 0; a < count; a++) {
         const kind = (actions[a] / ACTION_INDEX_MAX) | 0;
@@ -181,7 +182,8 @@ class Explorer {
     if (symmetry !== undefined) {
       const length = successors.enter(index);
       const id = this.#addLeast(length, low, high, symmetry);
-      if (this.#table.isNew) this.#welcome(id, from, successors.actions[index], successors.touched[index], length, low, high);
+      if (this.#table.isNew)
+        this.#welcome(id, from, successors.actions[index], successors.touched[index], length, low, high);
       // An image is written all over the record.
       for (let i = 0; i < this.#words.length; i++) this.#words[i] = state[i];
       return id;
@@ -301,7 +303,11 @@ class Explorer {
 }
 
 /** The invariant that breaks at the end of a path, told again from the first state. */
-export function replayPath(model: Model, path: readonly number[], at: (step: number, action: number) => void): Broken | null {
+export function replayPath(
+  model: Model,
+  path: readonly number[],
+  at: (step: number, action: number) => void,
+): Broken | null {
   model.init();
   for (const [step, action] of path.entries()) {
     at(step, action);

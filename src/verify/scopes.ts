@@ -72,8 +72,14 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
   small: {
     words: 'seconds: one request among every trouble, two requests over one page, shared prefixes',
     worlds: [
-      { title: 'one request, a lost and a repeated message, an abort', world: { ...ONE, losses: 1, repeats: 1, aborts: 1, messagesMax: 3 } },
-      { title: 'one request, both nodes restart, a retry', world: { ...ONE, prefillCrashes: 1, decodeCrashes: 1, retries: 1 } },
+      {
+        title: 'one request, a lost and a repeated message, an abort',
+        world: { ...ONE, losses: 1, repeats: 1, aborts: 1, messagesMax: 3 },
+      },
+      {
+        title: 'one request, both nodes restart, a retry',
+        world: { ...ONE, prefillCrashes: 1, decodeCrashes: 1, retries: 1 },
+      },
       { title: 'two requests over one page, an abort', world: { ...TIGHT, aborts: 1 } },
       { title: 'shared prefixes', world: PREFIXES },
     ],
@@ -81,19 +87,37 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
   default: {
     words: 'two tenants, two or three requests, every trouble, each world whole',
     worlds: [
-      { title: 'prompts of two chunks and one, both clients may leave, a prefill gives up', world: { ...LONG, aborts: 2, abandons: 1 } },
-      { title: 'a message is lost and one repeated, a client leaves', world: { ...TWO, losses: 1, repeats: 1, aborts: 1 } },
+      {
+        title: 'prompts of two chunks and one, both clients may leave, a prefill gives up',
+        world: { ...LONG, aborts: 2, abandons: 1 },
+      },
+      {
+        title: 'a message is lost and one repeated, a client leaves',
+        world: { ...TWO, losses: 1, repeats: 1, aborts: 1 },
+      },
       { title: 'prefill restarts, a client leaves', world: { ...TWO, prefillCrashes: 1, aborts: 1 } },
       { title: 'decode restarts, both may try again', world: { ...TWO, decodeCrashes: 1, retries: 1 } },
       { title: 'three requests over a full pool, a client leaves', world: { ...THREE, decodePages: 1, aborts: 1 } },
-      { title: 'one request, both nodes restart, a message is lost and one repeated', world: { ...ONE, prefillCrashes: 1, decodeCrashes: 1, losses: 1, repeats: 1, retries: 1, aborts: 1 } },
-      { title: 'prefill refuses what the gateway let through', world: { ...TWO, requests: [LONG_A, B], aborts: 1, losses: 1 } },
+      {
+        title: 'one request, both nodes restart, a message is lost and one repeated',
+        world: { ...ONE, prefillCrashes: 1, decodeCrashes: 1, losses: 1, repeats: 1, retries: 1, aborts: 1 },
+      },
+      {
+        title: 'prefill refuses what the gateway let through',
+        world: { ...TWO, requests: [LONG_A, B], aborts: 1, losses: 1 },
+      },
       { title: 'shared prefixes, two at once', world: { ...PREFIXES, slots: 2, decodePages: 1 } },
     ],
   },
   large: {
-    words: 'one large world: two tenants, prompts of two chunks and one, prefill restarts, a client leaves, a retry each',
-    worlds: [{ title: 'everything about prefill at once', world: { ...LONG, aborts: 1, abandons: 1, prefillCrashes: 1, retries: 1 } }],
+    words:
+      'one large world: two tenants, prompts of two chunks and one, prefill restarts, a client leaves, a retry each',
+    worlds: [
+      {
+        title: 'everything about prefill at once',
+        world: { ...LONG, aborts: 1, abandons: 1, prefillCrashes: 1, retries: 1 },
+      },
+    ],
   },
   faults: {
     words: 'two tenants in transfer at once, prompts of two chunks and one, a client leaves',
@@ -101,7 +125,22 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
   },
   alone: {
     words: 'one request of two chunks whose prefill gives up, whose client leaves, of which a write may be torn',
-    worlds: [{ title: 'one request alone', world: { ...ONE, requests: [LONG_A], prefillPages: 2, decodePages: 3, aborts: 1, abandons: 1, losses: 1, tears: 1, messagesMax: 3 } }],
+    worlds: [
+      {
+        title: 'one request alone',
+        world: {
+          ...ONE,
+          requests: [LONG_A],
+          prefillPages: 2,
+          decodePages: 3,
+          aborts: 1,
+          abandons: 1,
+          losses: 1,
+          tears: 1,
+          messagesMax: 3,
+        },
+      },
+    ],
   },
   oversized: {
     words: 'a prompt that decode could hold and prefill cannot',
@@ -113,7 +152,9 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
   },
   retries: {
     words: 'one request that tries again, prefill restarts, a message is repeated',
-    worlds: [{ title: 'a second attempt', world: { ...ONE, prefillCrashes: 1, retries: 1, repeats: 1, messagesMax: 3 } }],
+    worlds: [
+      { title: 'a second attempt', world: { ...ONE, prefillCrashes: 1, retries: 1, repeats: 1, messagesMax: 3 } },
+    ],
   },
   handles: {
     words: 'two requests, one of which may name a page by a handle',

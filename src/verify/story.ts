@@ -1,7 +1,9 @@
 /** A counterexample, told: every step in words, decode's pages after it, and what became of the pages that matter. */
 import { DecodePhase } from '../handoff/decode.js';
-import { DS, listAt, PageState, PG, PS, pageAt, slotAt, type View } from '../handoff/layout.js';
-import { ACTION_INDEX_MAX, ALL_PARTS } from './model.js';
+import { GatewayPhase } from '../handoff/gateway.js';
+import { DS, listAt, PageState, PG, pageAt, slotAt, type View } from '../handoff/layout.js';
+import { PrefillPhase } from '../handoff/prefill.js';
+import { ACTION_INDEX_MAX } from './model.js';
 import { A } from './models/handoff-actions.js';
 import type { HandoffModel } from './models/handoff.js';
 import { ENV, ownerAttempt, ownerSlot, SEALED, sealedTenant, TORN } from './models/handoff-record.js';
@@ -21,6 +23,8 @@ export interface Story {
   readonly pages: readonly string[];
   /** The invariant that broke, in words. */
   readonly end: string;
+  /** Where each slot stands at the end. */
+  readonly stand: readonly string[];
 }
 
 interface PageCells {
@@ -68,8 +72,7 @@ class Storyteller {
       .map((page) => this.#notes.filter((note) => note.page === page).map(({ words }) => words))
       .map((words, index) => (words.length === 0 ? '' : `page ${matter[index]} of decode was ${words.join(', ')}`))
       .filter((words) => words !== '');
-    model.properties.always(ALL_PARTS);
-    return { steps, pages, end };
+    return { steps, pages, end, stand: this.#stand() };
   }
 
   #requestIn(slot: number): string {
@@ -122,7 +125,8 @@ class Storyteller {
         add(`${kind === A.readBegin ? 'read' : 'read to the end'} by ${this.#requestIn(telling.slot)}`);
       }
       if (kind === A.decodeHit && this.#reads(telling.slot, page)) add(`shared by ${this.#requestIn(telling.slot)}`);
-      if (kind === A.attach && this.#reads(telling.slot, page)) add(`taken by the handle of ${this.#requestIn(telling.slot)}`);
+      if (kind === A.attach && this.#reads(telling.slot, page))
+        add(`taken by the handle of ${this.#requestIn(telling.slot)}`);
     }
   }
 
@@ -145,7 +149,8 @@ class Storyteller {
       for (let place = 0; place < cells[at + DS.held]; place++) {
         const page = cells[listAt(this.#decode, slot, 0) + place];
         held.add(page);
-        const isShared = place < cells[at + DS.prefix] && cells[pageAt(this.#decode, page) + PG.tenant] !== cells[at + DS.tenant];
+        const isShared =
+          place < cells[at + DS.prefix] && cells[pageAt(this.#decode, page) + PG.tenant] !== cells[at + DS.tenant];
         if ((isRead && !this.#model.holdsOwn(slot, place)) || isShared) foreign.add(page);
       }
     }
@@ -172,6 +177,19 @@ class Storyteller {
     return (content & TORN) !== 0 ? '!' : letter;
   }
 
+  #stand(): string[] {
+    const { gateway, prefill, decode } = this.#model.record;
+    const stand = (slot: number): string => {
+      const phase = (view: View, names: Readonly<Record<string, number>>): string =>
+        Object.keys(names).find((name) => names[name] === view.cells[slotAt(view, slot)]) ?? '?';
+      const held = decode.cells[slotAt(decode, slot) + DS.held];
+      return `${this.#requestIn(slot)}: gateway ${phase(gateway, GatewayPhase)}, prefill ${phase(prefill, PrefillPhase)}, decode ${phase(decode, DecodePhase)} with ${held} pages`;
+    };
+    const isIdle = (slot: number): boolean =>
+      [gateway, prefill, decode].every((view) => view.cells[slotAt(view, slot)] === 0);
+    return Array.from({ length: gateway.shape.slots }, (_, slot) => (isIdle(slot) ? '' : stand(slot))).filter(Boolean);
+  }
+
   #prefillMap(): string {
     const { prefill } = this.#model.record;
     return Array.from({ length: prefill.shape.pages }, (_, page) => {
@@ -187,15 +205,4 @@ function causeOf(kind: number, telling: Telling): string {
   if (kind === A.decodeLearnsPrefill) return "prefill's restart, and taken from the lease";
   if (kind === A.decodeEvict) return 'an eviction';
   return `the ${telling.label.split(' ')[0]}`;
-}
-
-/** Where each slot stands, for a state in which nothing can settle. */
-export function standOf(model: HandoffModel): string[] {
-  const { gateway, prefill, decode, env } = model.record;
-  return Array.from({ length: gateway.shape.slots }, (_, slot) => {
-    const name = letterOf(model.cells[env + ENV.requestOf + slot]);
-    const held = decode.cells[slotAt(decode, slot) + DS.held];
-    const posted = prefill.cells[slotAt(prefill, slot) + PS.posted];
-    return `${name}: gateway phase ${gateway.cells[slotAt(gateway, slot)]}, prefill phase ${prefill.cells[slotAt(prefill, slot)]} (${posted} posted), decode phase ${decode.cells[slotAt(decode, slot)]} (${held} pages held)`;
-  });
 }

@@ -58,11 +58,11 @@ export class Successors {
     const places = this.#places;
     const values = this.#values;
     const parts = this.#parts;
-    const shared = used < length ? used : length;
+    const shared = Math.min(used, length);
     let at = from;
     for (let part = 0; part < parts.length - 1; part++) {
       if (((touched >> part) & 1) === 0) continue;
-      const end = parts[part + 1] < shared ? parts[part + 1] : shared;
+      const end = Math.min(parts[part + 1], shared);
       for (let i = parts[part]; i < end; i++) {
         const word = words[i];
         if (word === state[i]) continue;

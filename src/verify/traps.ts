@@ -7,9 +7,7 @@ import type { BitSet } from './store.js';
 /** Stuck states that are looked at; with more of them the lowest stuck state is told instead. */
 const STUCK_MAX = 4_000_000;
 
-export type EachState = (
-  visit: (state: number, targets: readonly number[], from: number, to: number) => void,
-) => void;
+export type EachState = (visit: (state: number, targets: readonly number[], from: number, to: number) => void) => void;
 
 /** The lowest state, in the order of exploration, that lies in a trap. `settled` holds those that can settle; not all of them do. */
 export function firstTrapped(settled: BitSet, states: number, eachState: EachState): number {

@@ -1,4 +1,5 @@
 export { BODY_BYTES_MAX, checkBodyHead, JSON_DEPTH_MAX, parseJsonObject, readBody } from './body.js';
+export { basicPassword, checkSameOrigin } from './browser.js';
 export { asCodedError, errorJson, openAiError, type OpenAiError } from './errors.js';
 export { ANSWERED_HEADERS, bearerKey, headerCount, HOP_BY_HOP, hostName, HostRule, isLoopback } from './headers.js';
 export {
@@ -14,3 +15,6 @@ export {
   type Usage,
 } from './openai.js';
 export { SSE_EVENT_CHARACTERS_MAX, SseOverflow, SseReader } from './sse.js';
+export { type ListenAt, Listener, type ListenerOptions } from './listener.js';
+export { numberAsWritten } from './number-as-written.js';
+export { StopMatcher } from './stops.js';

@@ -7,6 +7,8 @@ export type Route = 'chat' | 'completions';
 export interface Usage {
   readonly promptTokens: number;
   readonly completionTokens: number;
+  /** Of the prompt, tokens from the tenant's own prefix cache; null: not known, and not said. */
+  readonly cachedTokens: number | null;
 }
 
 export interface AnswerHead {
@@ -32,7 +34,8 @@ export const SSE_DONE = 'data: [DONE]\n\n';
 
 function usageJson(usage: Usage): string {
   const total = usage.promptTokens + usage.completionTokens;
-  return `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${total}}`;
+  const cached = usage.cachedTokens === null ? '' : `,"prompt_tokens_details":{"cached_tokens":${usage.cachedTokens}}`;
+  return `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${total}${cached}}`;
 }
 
 function headJson(head: AnswerHead, chatObject: string): string {

@@ -14,7 +14,7 @@ import type {
   EngineRun,
   EngineSink,
   EngineStats,
-} from '../../src/upstream/embedded/port.js';
+} from '../../src/handoff/engine-port.js';
 
 export const ECHO_AHEAD_TOKENS = 32;
 
@@ -192,6 +192,7 @@ export class EchoEngine implements EnginePort {
       finishReason,
       ...this.#counts(run),
       completionTokens: this.lie?.completionTokens ?? run.produced,
+      cachedTokens: 0,
       error: failed === null ? null : { code: 'engine_failed', message: failed.message, detail: 'for operators' },
       guard: failed?.guard ?? null,
       handle: `echo-${this.runs.indexOf(run)}`,

@@ -11,7 +11,14 @@ import type {
   UpstreamSink,
   UpstreamUsage,
 } from '../upstream.js';
-import type { EngineCounts, EngineEnd, EnginePort, EngineRequest, EngineRun, EngineSink } from './port.js';
+import type {
+  EngineCounts,
+  EngineEnd,
+  EnginePort,
+  EngineRequest,
+  EngineRun,
+  EngineSink,
+} from '../../handoff/engine-port.js';
 
 /** As much of the byte tokenizer as the adapter needs. */
 export interface TextCodec {
@@ -199,6 +206,7 @@ function upstreamEnd(end: EngineEnd): UpstreamEnd {
     promptTokens: end.promptTokens,
     prefillTokens: end.prefillTokens,
     completionTokens: end.completionTokens,
+    cachedTokens: end.cachedTokens,
   };
   if (end.outcome === 'aborted') return { kind: 'aborted', usage };
   if (end.outcome === 'finished') {

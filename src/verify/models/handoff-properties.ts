@@ -7,7 +7,20 @@ import {
   ownersMatchLists,
   prefixesStayInsideOneTenant,
 } from '../../handoff/invariants.js';
-import { DH, DS, FREE_COUNT, GS, listAt, PageState, PG, PH, PS, pageAt, slotAt, type View } from '../../handoff/layout.js';
+import {
+  DH,
+  DS,
+  FREE_COUNT,
+  GS,
+  listAt,
+  PageState,
+  PG,
+  PH,
+  PS,
+  pageAt,
+  slotAt,
+  type View,
+} from '../../handoff/layout.js';
 import { Result } from '../../handoff/messages.js';
 import { PrefillPhase, SOURCE } from '../../handoff/prefill.js';
 import type { Broken, Model, Sometimes } from '../model.js';
@@ -54,7 +67,8 @@ export class HandoffProperties {
     if (this.#cells[this.#env + ENV.leaked] === 1) {
       return broken('noForeignRead', 'a token left that was computed over a page that was not its own');
     }
-    if (this.#scope.harmOnly === true) return this.#harm(this.#p, touched, PREFILL) ?? this.#harm(this.#d, touched, DECODE);
+    if (this.#scope.harmOnly === true)
+      return this.#harm(this.#p, touched, PREFILL) ?? this.#harm(this.#d, touched, DECODE);
     if ((touched & (1 << GATEWAY)) !== 0) {
       const found = brokenInvariant(this.#g);
       if (found !== null) return found;
@@ -189,11 +203,23 @@ export class HandoffProperties {
     const wants = (at: number): boolean =>
       cells[at + DS.phase] === DecodePhase.waiting && cells[this.#d.at + FREE_COUNT] < cells[at + DS.pages];
     add(isTight, 'a request waits for a full pool', this.#anySlot(this.#d, wants));
-    add(scope.retries > 0, 'a second attempt streams', this.#anySlot(this.#g, (at) => this.#isSecond(at)));
-    add(scope.requests.some(({ pages }) => pages > Math.min(scope.limit, scope.prefillPages)), 'a request is refused', phase(this.#g, GS.result, Result.refused));
+    add(
+      scope.retries > 0,
+      'a second attempt streams',
+      this.#anySlot(this.#g, (at) => this.#isSecond(at)),
+    );
+    add(
+      scope.requests.some(({ pages }) => pages > Math.min(scope.limit, scope.prefillPages)),
+      'a request is refused',
+      phase(this.#g, GS.result, Result.refused),
+    );
     add(fitTwo, 'two requests are in transfer at once', () => this.#inTransfer() > 1);
     add(scope.prefillCrashes > 0, 'a write of a dead prefill is still on the wire', () => this.#hasDeadWrite());
-    add(scope.prefixes, 'a request reads a shared prefix', this.#anySlot(this.#d, (at) => this.#readsPrefix(at)));
+    add(
+      scope.prefixes,
+      'a request reads a shared prefix',
+      this.#anySlot(this.#d, (at) => this.#readsPrefix(at)),
+    );
     return list;
   }
 

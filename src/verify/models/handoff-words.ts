@@ -33,7 +33,14 @@ export interface Telling {
 /** The name of a request by its slot and attempt. */
 export type NameOf = (slot: number, attempt: number) => string;
 
-const told = (words: string, from: Lane, to: Lane, label: string, slot: number, more: Partial<Telling> = {}): Telling => ({
+const told = (
+  words: string,
+  from: Lane,
+  to: Lane,
+  label: string,
+  slot: number,
+  more: Partial<Telling> = {},
+): Telling => ({
   words,
   from,
   to,

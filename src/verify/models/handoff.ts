@@ -8,7 +8,21 @@ import { assert } from '../../base/assert.js';
 import { DecodePhase, leaseList, stepDecode, Verdict } from '../../handoff/decode.js';
 import { FAULTS } from '../../handoff/faults.js';
 import { GatewayPhase, stepGateway } from '../../handoff/gateway.js';
-import { DH, DS, GH, GS, listAt, PageState, PG, PH, PS, pageAt, resetView, slotAt, type View } from '../../handoff/layout.js';
+import {
+  DH,
+  DS,
+  GH,
+  GS,
+  listAt,
+  PageState,
+  PG,
+  PH,
+  PS,
+  pageAt,
+  resetView,
+  slotAt,
+  type View,
+} from '../../handoff/layout.js';
 import { E, EFFECT_WIDTH, EffectKind, EVENT_FIXED_WIDTH, EventKind, newOut, type Out } from '../../handoff/messages.js';
 import { EPOCH, PrefillPhase, stepPrefill, TARGET } from '../../handoff/prefill.js';
 import { ACTION_INDEX_MAX, type ActionKind, type Model } from '../model.js';

@@ -1,0 +1,33 @@
+/** One request as the coordinator keeps it. */
+import type { GuardName } from '../handoff/guards.js';
+import type { EngineRequest, EngineSink } from '../handoff/engine-port.js';
+import type { RoomUse } from './rooms.js';
+import type { Sampling } from './traffic.js';
+
+export interface Request {
+  readonly request: EngineRequest;
+  readonly sink: EngineSink;
+  readonly maxTokens: number;
+  readonly room: RoomUse;
+  slot: number;
+  prefillTokens: number;
+  promptTokens: number;
+  completionTokens: number;
+  /** Tokens of the prompt that prefill found in the tenant's own sealed pages. */
+  cachedTokens: number;
+  finishReason: 'stop' | 'length' | null;
+  acknowledged: number;
+  guard: GuardName | null;
+  guardWords: string;
+  isEnded: boolean;
+}
+
+export function samplingOf(one: Request): Sampling {
+  const { temperature, seed, ignoreEos } = one.request;
+  return { temperature, seed, maxTokens: one.maxTokens, ignoreEos: ignoreEos ?? false };
+}
+
+/** Salts are compared as numbers by the machines: the first 31 bits of their hex, which HMAC has made even. */
+export function saltIndex(salt: string): number {
+  return salt === '' ? 0 : Number.parseInt(salt.slice(0, 8), 16) >>> 1;
+}
