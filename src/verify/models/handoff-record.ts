@@ -129,6 +129,16 @@ export function writeOf(content: number, page: number, prefill: number, decode: 
   return content | (page << PAGE_SHIFT) | (prefill << PREFILL_SHIFT) | (decode << DECODE_SHIFT);
 }
 
+/** The word of a sealed page under other names of the tenants; any other word as it is. */
+export function mapTenant(content: number, tenant: readonly number[]): number {
+  return (content & SEALED) === 0 ? content : (content & ~3) | tenant[content & 3];
+}
+
+/** A write under other names of decode's pages. */
+export function mapPage(write: number, names: Int8Array): number {
+  return (write & ~(7 << PAGE_SHIFT)) | (names[(write >> PAGE_SHIFT) & 7] << PAGE_SHIFT);
+}
+
 export const writtenContent = (write: number): number => (write & OWNER_MASK) | USED;
 export const ownerSlot = (word: number): number => word & 3;
 export const ownerAttempt = (word: number): number => (word >> ATTEMPT_SHIFT) & 15;

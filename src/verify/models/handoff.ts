@@ -55,6 +55,7 @@ import {
   writtenContent,
 } from './handoff-record.js';
 import type { HandoffScope } from './handoff-scope.js';
+import { HandoffSymmetry } from './handoff-symmetry.js';
 import { letterOf, tell } from './handoff-words.js';
 
 const TORN_WRITE = 1 << FAULTS.indexOf('torn-write');
@@ -66,6 +67,7 @@ export class HandoffModel implements Model {
   readonly cells: Uint8Array;
   readonly parts: readonly number[];
   readonly kinds: readonly ActionKind[];
+  readonly symmetry?: HandoffSymmetry;
   readonly properties: HandoffProperties;
   readonly #words: Int32Array;
   readonly #g: View;
@@ -84,7 +86,7 @@ export class HandoffModel implements Model {
   #into: Int32Array = new Int32Array(0);
   #count = 0;
 
-  constructor(scope: HandoffScope, _options: { readonly symmetry?: boolean } = {}) {
+  constructor(scope: HandoffScope, options: { readonly symmetry?: boolean } = {}) {
     this.scope = scope;
     this.record = new WorldRecord(scope);
     const { cells, words, gateway, prefill, decode, env } = this.record;
@@ -100,6 +102,7 @@ export class HandoffModel implements Model {
     this.#tears = scope.tears > 0 && (scope.rules.faults & TORN_WRITE) !== 0;
     this.parts = this.record.parts;
     this.kinds = actionKinds(scope);
+    if (options.symmetry === true) this.symmetry = new HandoffSymmetry(scope, this.record);
     this.properties = new HandoffProperties(scope, this.record);
   }
 
