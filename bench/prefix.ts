@@ -14,6 +14,7 @@ import { encode } from '../src/tokenizer/bytes.js';
 const ROUNDS = 7;
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz ';
 const clock = new SystemClock();
+const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const engine = new InlineEngine(engineConfig({ prefillPool: 65_536, decodePool: 65_536 }), clock);
 const chance = new Prng(1);
 
@@ -69,7 +70,7 @@ for (const tokens of [256, 1024, 2048]) {
     cached = hit.cached;
   }
   const [hit, miss] = [median(hits), median(misses)];
-  console.log(
+  print(
     `${tokens} tokens: miss ${miss.toFixed(1)} ms, hit ${hit.toFixed(1)} ms (${cached} tokens kept), ${(miss / hit).toFixed(1)} times faster`,
   );
 }
