@@ -24,5 +24,7 @@ export function newSweep(
     if (isSealed) condemn(page);
     ports.toGateway({ kind: 'sweep', words });
   };
-  return new Sweep({ pool, view, incarnation, checksummer, zeroOnRelease, onFinding });
+  // A decode node that comes back gets new memory, since writes for its old life may still land there; prefill keeps its own.
+  const isFresh = pool.node === 'decode';
+  return new Sweep({ isFresh, pool, view, incarnation, checksummer, zeroOnRelease, onFinding });
 }

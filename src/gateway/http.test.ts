@@ -128,7 +128,12 @@ describe('the tenants’ port', () => {
       const frames = (await response.text()).split('\n\n').filter((frame) => frame !== '');
       assert.equal(frames.at(-1), 'data: [DONE]');
       const chunks = frames.slice(0, -1).map((frame) => JSON.parse(frame.slice(6)) as Record<string, unknown>);
-      assert.deepEqual(chunks.at(-1)!.usage, { prompt_tokens: 3, completion_tokens: 3, total_tokens: 6 });
+      assert.deepEqual(chunks.at(-1)!.usage, {
+        prompt_tokens: 3,
+        completion_tokens: 3,
+        total_tokens: 6,
+        prompt_tokens_details: { cached_tokens: 0 },
+      });
       assert.deepEqual(chunks.at(-1)!.choices, []);
       assert.equal(chunks[0]!.usage, null);
       const said = chunks.map((chunk) => (chunk.choices as { text: string }[])[0]?.text ?? '').join('');
