@@ -69,7 +69,12 @@ describe('the tenants’ port', () => {
         },
       ]);
       const prompt = TEMPLATE_TOKENS + 2;
-      assert.deepEqual(body.usage, { prompt_tokens: prompt, completion_tokens: 5, total_tokens: prompt + 5 });
+      assert.deepEqual(body.usage, {
+        prompt_tokens: prompt,
+        completion_tokens: 5,
+        total_tokens: prompt + 5,
+        prompt_tokens_details: { cached_tokens: 0 },
+      });
     });
 
     test('a whole text completion that ends by itself with finish_reason stop', async () => {
