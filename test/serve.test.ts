@@ -163,7 +163,7 @@ async function readAll(response: Response): Promise<{ readonly text: string; rea
 
 const lastFrame = (text: string): string => text.trimEnd().split('\n\n').at(-1) ?? '';
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   test(`${signal} ends the program within 2 s, and every open request is finished or fails in words`, async (context) => {
     // Two at once, so that the rest waits in the queue of the gateway.
     const served = await startServe(['--max-running', '2', '--tenant', 'acme=k1', '--tenant', 'globex=k2']);
@@ -274,7 +274,7 @@ test('a literal key is taken on loopback, with a warning that does not show it',
     assert.equal(served.keysPath, null);
     const asked = (headers: Record<string, string>): Promise<Response> => fetch(served.facts.opsUrl, { headers });
     assert.equal((await asked({})).status, 401);
-    assert.equal((await asked({ authorization: 'Bearer another-literal' })).status, 404);
+    assert.equal((await asked({ authorization: 'Bearer another-literal' })).status, 200);
   } finally {
     await served.stop();
   }
@@ -350,7 +350,10 @@ test('every default has a flag', async () => {
     }
     const metrics = await fetch(`${facts.opsUrl}/metrics`, { headers: { authorization: 'Bearer ops' } });
     // 4,096 tokens in pages of 32.
-    assert.match(await metrics.text(), /^cofferdam_pages\{role="decode",state="free"\} 128$/m);
+    const text = await metrics.text();
+    const pages = (state: string): number =>
+      Number(new RegExp(`^cofferdam_pages\\{role="decode",state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
+    assert.equal(pages('free') + pages('sealed'), 128);
   } finally {
     await served.stop();
   }

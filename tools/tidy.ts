@@ -93,7 +93,13 @@ export function cycles(edges: readonly Edge[]): string[] {
 }
 
 function isEntry(path: string): boolean {
-  return path === 'src/cli/main.ts' || path.endsWith('-worker.ts') || !path.startsWith('src/') || isTest(path);
+  return (
+    path === 'src/cli/main.ts' ||
+    path === 'src/dashboard/client/main.ts' ||
+    path.endsWith('-worker.ts') ||
+    !path.startsWith('src/') ||
+    isTest(path)
+  );
 }
 
 /**

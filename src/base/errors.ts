@@ -28,6 +28,7 @@ export type ErrorCode =
   | 'not_found'
   | 'method_not_allowed'
   | 'host_not_allowed'
+  | 'origin_not_allowed'
   | 'context_length_exceeded'
   | 'rate_limit_exceeded'
   | 'capacity_unknown'
@@ -52,6 +53,7 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   not_found: row(404, 'invalid_request_error'),
   method_not_allowed: row(405, 'invalid_request_error'),
   host_not_allowed: row(421, 'invalid_request_error'),
+  origin_not_allowed: row(403, 'invalid_request_error'),
   context_length_exceeded: row(400, 'invalid_request_error'),
   rate_limit_exceeded: row(429, 'rate_limit_error'),
   capacity_unknown: row(503, 'service_unavailable'),

@@ -23,7 +23,7 @@ export const PAGE_TOKENS_MAX = 256;
 export const RUNNING_MAX_MAX = 1024;
 /** Tenants of one process; each has queues and counters of its own. */
 export const TENANTS_MAX = 1000;
-export const TENANT_NAME_CHARACTERS_MAX = 64;
+export const TENANT_NAME_CHARACTERS_MAX = 63;
 export const KEY_CHARACTERS_MAX = 512;
 export const SEED_MAX: number = 2 ** 32 - 1;
 /** What Linux takes for a path, in bytes. */

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CodedError } from '../base/errors.js';
 import { type KeyOption, sha256Hex, type TenantOption } from './keys.js';
 
 const FRESH_TENANTS = ['acme', 'globex'] as const;
@@ -64,10 +65,23 @@ function isAlive(pid: number): boolean {
   }
 }
 
+/** Throws CodedError `usage` where there is no place for it. */
+function newFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), `cofferdam-keys-${process.pid}-`));
+  } catch (thrown) {
+    const why = (thrown as NodeJS.ErrnoException).code ?? 'an error';
+    throw new CodedError(
+      'usage',
+      `Expected a folder for the file of fresh keys in \`${tmpdir()}\`, got ${why}. Set \`TMPDIR\`, or name the tenants with \`--tenant\`.`,
+    );
+  }
+}
+
 /** A file of mode 0600 in a folder of its own, one `name=key` a line. */
 export function writeKeysFile(keys: ReadonlyMap<string, string>): KeysFile {
+  const folder = newFolder();
   removeLeftKeys();
-  const folder = mkdtempSync(join(tmpdir(), `cofferdam-keys-${process.pid}-`));
   const path = join(folder, 'keys');
   const text = Array.from(keys, ([name, key]) => `${name}=${key}\n`).join('');
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });

@@ -15,6 +15,7 @@ import { faultsOf } from '../handoff/faults.js';
 import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
 import { EmbeddedUpstream } from '../upstream/embedded/adapter.js';
 import { embeddedEngineConfig } from './engine-options.js';
+import { operatorsPage } from './operators-page.js';
 import { type FreshKeys, type KeysFile, makeFreshKeys, writeKeysFile } from './fresh-keys.js';
 import { type CliIo, EXIT } from './io.js';
 import type { ServeOptions } from './options.js';
@@ -125,6 +126,7 @@ function openPorts(
     upstream,
     metrics: gateway.metrics,
     findings: () => findings.list(),
+    page: operatorsPage({ upstream, gateway, findings, clock, guards, faults, stats: () => engine.stats() }),
     clock,
     at: { host: options.host, port: options.opsPort },
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),

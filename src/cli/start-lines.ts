@@ -44,7 +44,7 @@ export function startLines(facts: StartFacts, shown: ShownKeys): string {
     `  effective limit     ${facts.effectiveLimit} tokens of prompt, set by the ${facts.limitedBy}`,
     '',
     `  tenants             ${facts.url}/v1 (OpenAI-compatible, model \`lab\`)`,
-    `  operators           ${facts.opsUrl} (/metrics, /findings, /healthz)`,
+    `  operators           ${facts.opsUrl} (a page; /metrics, /findings, /healthz)`,
     '',
   ];
   const first = facts.tenants[0]?.name ?? '';

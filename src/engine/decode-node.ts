@@ -86,6 +86,8 @@ export class DecodeNode {
     this.sweep = newSweep(options, this.machine.view, this.checks.checksummer, condemn);
     this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#register(prefillIncarnation);
+    // Before the first request too, a pool that nobody uses is free, not empty.
+    options.stats.setPages(this.machine.view);
   }
 
   #register(incarnation: number): void {

@@ -82,6 +82,8 @@ export class PrefillNode {
     this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#registrationTable = new RegistrationTable(target.registrations);
     this.#wire = this.#connect(target);
+    // Before the first request too, a pool that nobody uses is free, not empty.
+    options.stats.setPages(this.machine.view);
   }
 
   /** For scripts that look at its pages. */

@@ -49,3 +49,6 @@ export const HEALTH_MS_MAX = 5_000;
 
 /** Findings of one id that are raised; the counter in the metrics goes on. */
 export const FINDINGS_PER_ID_MAX = 32;
+
+/** One reading of the state of the operators' page for all who ask within this time: many open pages cost as much as one. */
+export const STATE_EVERY_MS = 500;

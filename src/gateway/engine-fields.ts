@@ -113,27 +113,32 @@ export function isEngineContainer(name: string): boolean {
  * The body's depth is bounded by its reader, so the recursion is too.
  */
 export function findEngineField(body: Readonly<Record<string, unknown>>): string | null {
-  return findLeaf(body, '') ?? Object.keys(body).find(isEngineContainer) ?? null;
+  return findLeaf(body) ?? Object.keys(body).find(isEngineContainer) ?? null;
 }
 
-function findLeaf(value: object, path: string): string | null {
+/** The path is put together on the way back: most bodies have none, and must not pay for one at every step. */
+function findLeaf(value: object): string | null {
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const each: unknown = value[i];
-      const found = typeof each === 'object' && each !== null ? findLeaf(each, `${path}[${i}]`) : null;
-      if (found !== null) return found;
+      const found = typeof each === 'object' && each !== null ? findLeaf(each) : null;
+      if (found !== null) return under(`[${i}]`, found);
     }
     return null;
   }
   const record = value as Record<string, unknown>;
   for (const name of Object.keys(record)) {
-    if (isEngineField(name)) return path === '' ? name : `${path}.${name}`;
+    if (isEngineField(name)) return name;
     const each = record[name];
     if (typeof each !== 'object' || each === null) continue;
-    const found = findLeaf(each, path === '' ? name : `${path}.${name}`);
-    if (found !== null) return found;
+    const found = findLeaf(each);
+    if (found !== null) return under(name, found);
   }
   return null;
+}
+
+function under(parent: string, path: string): string {
+  return path.startsWith('[') ? parent + path : `${parent}.${path}`;
 }
 
 /** The top-level fields that go to the engine when the guard `policy` is off, verbatim. */

@@ -15,6 +15,8 @@ export interface ExchangeContext {
   readonly standingHeaders: readonly string[];
   /** Called once for every error that is answered. */
   readonly refused: (error: CodedError) => void;
+  /** What `WWW-Authenticate` says where a key is missing or wrong, one header each. @default ['Bearer'] */
+  readonly challenges?: readonly string[];
 }
 
 /**
@@ -100,7 +102,7 @@ export class Exchange {
     } else if (this.response.headersSent) {
       this.#settled = true;
       this.response.end(errorFrame(errorJson(error)));
-    } else this.answer(error.status, errorJson(error), errorHeaders(error));
+    } else this.answer(error.status, errorJson(error), errorHeaders(error, this.#context.challenges ?? ['Bearer']));
   }
 
   beginStream(): void {
@@ -180,10 +182,10 @@ function hasBody(request: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== '0');
 }
 
-function errorHeaders(error: CodedError): string[] {
+function errorHeaders(error: CodedError, challenges: readonly string[]): string[] {
   const headers: string[] = [];
   if (error.retryAfterS !== undefined) headers.push('retry-after', String(error.retryAfterS));
   if (error.allow !== undefined) headers.push('allow', error.allow);
-  if (error.code === 'invalid_api_key') headers.push('www-authenticate', 'Bearer');
+  if (error.code === 'invalid_api_key') headers.push(...challenges.flatMap((each) => ['www-authenticate', each]));
   return headers;
 }

@@ -4,6 +4,7 @@ import { effectiveLimit } from '../handoff/admission.js';
 import { GUARDS, type GuardName } from '../handoff/guards.js';
 import type { EngineStats, PageCounts, SweepCounts } from '../handoff/engine-port.js';
 import type { Capacity } from '../upstream/upstream.js';
+import { type LatencySummary, LatencyWindow } from './latency.js';
 import type { TenantAccount } from './waiting.js';
 
 export interface MetricsSources {
@@ -11,6 +12,18 @@ export interface MetricsSources {
   readonly accounts: readonly TenantAccount[];
   /** The embedded engine's own numbers; absent for other engines. */
   readonly stats?: () => EngineStats;
+}
+
+/** The gateway's own counts, for the operators' page: the same counters that `/metrics` prints. */
+export interface GatewayNumbers {
+  readonly admitted: number;
+  readonly clamped: number;
+  /** Every reason, most of them with 0. */
+  readonly refusals: readonly { readonly reason: ErrorCode; readonly count: number }[];
+  /** In the gateway and in the embedded engine. */
+  readonly guardHits: readonly { readonly guard: GuardName; readonly count: number }[];
+  readonly ttft: LatencySummary;
+  readonly total: LatencySummary;
 }
 
 const TTFT_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -23,23 +36,29 @@ const PAGE_STATES = ['free', 'leased', 'draining', 'sealed'] as const;
  */
 export class GatewayMetrics {
   readonly registry: Registry = new Registry();
+  readonly #sources: MetricsSources;
+  /** Admissions, clamped, refusals: what the children below count in. */
+  readonly #counters: readonly Counter[];
   readonly #admissions: Counter.Internal;
   readonly #clamped: Counter.Internal;
   readonly #refusals: Readonly<Record<ErrorCode, Counter.Internal>>;
   readonly #ttft: Histogram;
   readonly #total: Histogram;
+  readonly #ttftWindow = new LatencyWindow();
+  readonly #totalWindow = new LatencyWindow();
   readonly #ownGuardHits = new Map<GuardName, number>();
 
   constructor(sources: MetricsSources) {
+    this.#sources = sources;
     const registers = [this.registry];
     const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
       new Counter({ name, help, labelNames, registers });
-    this.#admissions = counter('cofferdam_admissions_total', 'Requests that were admitted').labels();
-    this.#clamped = counter(
-      'cofferdam_clamped_total',
-      'Admitted requests whose output was cut to the decode pool',
-    ).labels();
+    const admissions = counter('cofferdam_admissions_total', 'Requests that were admitted');
+    const clamped = counter('cofferdam_clamped_total', 'Admitted requests whose output was cut to the decode pool');
     const refusals = counter('cofferdam_refusals_total', 'Requests that ended with an error', ['reason']);
+    this.#counters = [admissions, clamped, refusals];
+    this.#admissions = admissions.labels();
+    this.#clamped = clamped.labels();
     const codes = (Object.keys(ERROR_TABLE) as ErrorCode[]).filter((code) => ERROR_TABLE[code].status !== 0);
     this.#refusals = Object.fromEntries(codes.map((code) => [code, refusals.labels(code)])) as Readonly<
       Record<ErrorCode, Counter.Internal>
@@ -77,11 +96,35 @@ export class GatewayMetrics {
 
   firstText(ms: number): void {
     this.#ttft.observe(ms / 1000);
+    this.#ttftWindow.add(ms);
   }
 
   answered(ms: number): void {
     this.#total.observe(ms / 1000);
+    this.#totalWindow.add(ms);
   }
+
+  async numbers(): Promise<GatewayNumbers> {
+    const [admissions, clamped, refusals] = await Promise.all(this.#counters.map((counter) => counter.get()));
+    return {
+      admitted: admissions?.values[0]?.value ?? 0,
+      clamped: clamped?.values[0]?.value ?? 0,
+      refusals: (refusals?.values ?? []).map(({ labels, value }) => ({
+        reason: labels.reason as ErrorCode,
+        count: value,
+      })),
+      guardHits: allGuardHits(this.#ownGuardHits, this.#sources.stats?.()),
+      ttft: this.#ttftWindow.summary(),
+      total: this.#totalWindow.summary(),
+    };
+  }
+}
+
+function allGuardHits(
+  own: ReadonlyMap<GuardName, number>,
+  engine: EngineStats | undefined,
+): GatewayNumbers['guardHits'] {
+  return GUARDS.map((guard) => ({ guard, count: (own.get(guard) ?? 0) + (engine?.guardHits[guard] ?? 0) }));
 }
 
 function capacityGauges(registers: Registry[], sources: MetricsSources): void {
@@ -143,8 +186,7 @@ function engineGauges(registers: Registry[], sources: MetricsSources, own: Reado
     registers,
     collect() {
       this.reset();
-      const engine = stats?.().guardHits;
-      for (const guard of GUARDS) this.inc({ guard }, (own.get(guard) ?? 0) + (engine?.[guard] ?? 0));
+      for (const { guard, count } of allGuardHits(own, stats?.())) this.inc({ guard }, count);
     },
   });
   if (stats === undefined) return;

@@ -3,17 +3,36 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { bearerKey, HostRule, isLoopback, type ListenAt, Listener } from '../wire/index.js';
-import { HEALTH_EVERY_MS, HEALTH_MS_MAX } from './bounds.js';
+import {
+  basicPassword,
+  bearerKey,
+  checkSameOrigin,
+  HostRule,
+  isLoopback,
+  type ListenAt,
+  Listener,
+} from '../wire/index.js';
+import { HEALTH_EVERY_MS, HEALTH_MS_MAX, STATE_EVERY_MS } from './bounds.js';
 import { Exchange } from './exchange.js';
 import type { GatewayMetrics } from './metrics.js';
 import { pathOf, requireMethod, urlOf } from './server.js';
+
+/** The page at `/` and its numbers, as `dashboard/` makes them. */
+export interface OperatorsPage {
+  readonly html: string;
+  /** Names and values in turn, for the page alone. */
+  readonly headers: readonly string[];
+  /** What `/state` answers: JSON. */
+  state(): Promise<string>;
+}
 
 export interface OperatorsOptions {
   readonly upstream: Upstream;
   readonly metrics: GatewayMetrics;
   /** What `/findings` shows; each must be fit for JSON. */
   readonly findings: () => readonly unknown[];
+  /** Absent: `/` and `/state` are not served. */
+  readonly page?: OperatorsPage;
   readonly clock: Clock;
   readonly at: ListenAt;
   /** SHA-256 of the operators' key, 64 hex digits; needed when the port is not on loopback. */
@@ -27,7 +46,13 @@ interface Health {
   readonly wrong: string | null;
 }
 
-/** The operators' port: metrics, findings, and a health that has been through the engine. */
+/** Asked for in a browser, the key is typed as the password; the user's name is not looked at. */
+const CHALLENGES: readonly string[] = ['Basic realm="Cofferdam operators", charset="UTF-8"', 'Bearer'];
+const HTML_TYPE = 'text/html; charset=utf-8';
+const KEY_EXPECTED =
+  'Expected the operators’ key, as `Authorization: Bearer KEY` or as the password of `Authorization: Basic`, once.';
+
+/** The operators' port: the page, metrics, findings, and a health that has been through the engine. */
 export class OperatorsServer {
   readonly #options: OperatorsOptions;
   readonly #listener: Listener;
@@ -35,6 +60,8 @@ export class OperatorsServer {
   readonly #keyDigest: Buffer | null;
   /** The self-test that runs or ran last, shared by all who ask within HEALTH_EVERY_MS of its start. */
   #health: { readonly startedMs: number; readonly result: Promise<Health> } | null = null;
+  /** The reading that runs or ran last, shared by all who ask within STATE_EVERY_MS of its start. */
+  #state: { readonly startedMs: number; readonly result: Promise<string> } | null = null;
 
   /** Throws CodedError `usage` when it would listen beyond loopback without a key. */
   constructor(options: OperatorsOptions) {
@@ -68,10 +95,12 @@ export class OperatorsServer {
       clock: this.#options.clock,
       standingHeaders: this.#options.standingHeaders ?? [],
       refused: () => {},
+      challenges: CHALLENGES,
     };
     const exchange = new Exchange(context, request, response, expectsContinue);
     try {
       this.#hosts.check(request);
+      checkSameOrigin(request);
       this.#authenticate(request);
       await this.#route(exchange, request);
     } catch (thrown) {
@@ -81,13 +110,21 @@ export class OperatorsServer {
 
   #authenticate(request: IncomingMessage): void {
     if (this.#keyDigest === null) return;
-    if (timingSafeEqual(this.#keyDigest, digest(bearerKey(request) ?? ''))) return;
-    throw new CodedError('invalid_api_key', 'Expected one `Authorization: Bearer` header with the operators’ key.');
+    const key = bearerKey(request) ?? basicPassword(request) ?? '';
+    if (!timingSafeEqual(this.#keyDigest, digest(key))) throw new CodedError('invalid_api_key', KEY_EXPECTED);
   }
 
   async #route(exchange: Exchange, request: IncomingMessage): Promise<void> {
     requireMethod(request, 'GET');
-    switch (pathOf(request)) {
+    const { page } = this.#options;
+    const path = pathOf(request);
+    if (page !== undefined && path === '/') return exchange.answer(200, page.html, page.headers, HTML_TYPE);
+    if (page !== undefined && path === '/state') {
+      const text = await this.#sharedState(page);
+      if (!exchange.settled) exchange.answer(200, text);
+      return;
+    }
+    switch (path) {
       case '/metrics': {
         const text = await this.#options.metrics.registry.metrics();
         if (!exchange.settled) exchange.answer(200, text, [], this.#options.metrics.registry.contentType);
@@ -102,8 +139,16 @@ export class OperatorsServer {
         return;
       }
       default:
-        throw new CodedError('not_found', 'Expected `/metrics`, `/findings` or `/healthz`, got another path.');
+        throw new CodedError('not_found', 'Expected `/`, `/metrics`, `/findings` or `/healthz`, got another path.');
     }
+  }
+
+  #sharedState(page: OperatorsPage): Promise<string> {
+    const nowMs = this.#options.clock.nowMs();
+    if (this.#state === null || nowMs - this.#state.startedMs >= STATE_EVERY_MS) {
+      this.#state = { startedMs: nowMs, result: page.state() };
+    }
+    return this.#state.result;
   }
 
   #sharedHealth(): Promise<Health> {

@@ -51,7 +51,7 @@ export interface GatewayOptions {
   /** How long open requests may go on when the gateway closes. @default CLOSE_GRACE_MS */
   readonly closeGraceMs?: number;
   /** For tests. */
-  readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs'>;
+  readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
 
 export { standingHeaders };

@@ -37,7 +37,8 @@ export const ANSWERED_HEADERS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-const KEY_CHARACTERS_MAX = 4096;
+/** Characters of an `Authorization` header that is looked at. */
+export const AUTHORIZATION_CHARACTERS_MAX = 4096;
 const SCHEME = /^bearer +(\S+) *$/i;
 
 /** How often a header came: node keeps the first `authorization` and `host` and drops the others in silence. */
@@ -54,7 +55,7 @@ export function headerCount(request: IncomingMessage, name: string): number {
 /** The key of `Authorization: Bearer KEY` (RFC 6750, section 2.1), or null when there is none, or more than one. */
 export function bearerKey(request: IncomingMessage): string | null {
   const header = request.headers.authorization;
-  if (header === undefined || header.length > KEY_CHARACTERS_MAX) return null;
+  if (header === undefined || header.length > AUTHORIZATION_CHARACTERS_MAX) return null;
   if (headerCount(request, 'authorization') !== 1) return null;
   return SCHEME.exec(header)?.[1] ?? null;
 }

@@ -13,8 +13,13 @@ export const SOCKET_CHECK_MS = 2_000;
 /** Idle keep-alive sockets; longer than the usual client's own, so that the client closes first. */
 export const KEEP_ALIVE_MS = 75_000;
 
-/** Sockets in all. */
+/** Sockets in all. Where there are more, the one that has been idle longest makes room. */
 export const CONNECTIONS_MAX = 4096;
+/** Sockets above that bound, for the case that none is idle; what comes then is dropped. */
+const CONNECTIONS_SPARE = 64;
+
+/** Requests that one socket may have sent ahead of their turn; a client that sends more has its socket closed. */
+export const PIPELINED_MAX = 128;
 
 /** After an answer to what does not parse, what still comes is thrown away for this long. */
 const UNPARSED_LINGER_MS_MAX = 2_000;
@@ -28,6 +33,7 @@ export interface ListenerOptions {
   readonly headMsMax?: number;
   readonly requestMsMax?: number;
   readonly socketCheckMs?: number;
+  readonly connectionsMax?: number;
 }
 
 export interface ListenAt {
@@ -36,17 +42,28 @@ export interface ListenAt {
   readonly port: number;
 }
 
+/** The requests of one socket: the answer whose turn it is, so that an error never cuts into it, and who waits behind it. */
+interface Turns {
+  answer: ServerResponse | null;
+  readonly waiting: { request: IncomingMessage; response: ServerResponse; expectsContinue: boolean }[];
+}
+
 /** One HTTP/1.1 port: bounds on sockets and on slow heads and bodies, an answer to what does not parse, an end on time. */
 export class Listener {
   readonly #server: Server;
   readonly #clock: Clock;
   readonly #standing: readonly string[];
-  /** The latest answer on each socket, so that an error never cuts into one that has begun. */
-  readonly #answers = new WeakMap<Duplex, ServerResponse>();
+  readonly #handle: ListenerOptions['handle'];
+  readonly #turns = new WeakMap<Duplex, Turns>();
+  readonly #connectionsMax: number;
+  #connections = 0;
+  /** Sockets without a request, idle longest first. */
+  readonly #idle = new Set<Duplex>();
 
   constructor(options: ListenerOptions) {
     this.#clock = options.clock;
     this.#standing = options.standingHeaders;
+    this.#handle = options.handle;
     const requestTimeout = options.requestMsMax ?? REQUEST_MS_MAX;
     this.#server = createServer({
       // These bound the receiving of a request, never its answer.
@@ -58,13 +75,16 @@ export class Listener {
       // The host is checked by whoever handles the request, and refused there in our own words.
       requireHostHeader: false,
     });
-    this.#server.maxConnections = CONNECTIONS_MAX;
-    const handle = (request: IncomingMessage, response: ServerResponse, expects: boolean): void => {
-      this.#answers.set(request.socket, response);
-      options.handle(request, response, expects);
-    };
-    this.#server.on('request', (request, response) => handle(request, response, false));
-    this.#server.on('checkContinue', (request, response) => handle(request, response, true));
+    this.#connectionsMax = options.connectionsMax ?? CONNECTIONS_MAX;
+    this.#server.maxConnections = this.#connectionsMax + CONNECTIONS_SPARE;
+    this.#server.on('connection', (socket) => this.#connected(socket));
+    // By default node drops the headers after the 2000th in silence, and a second `Authorization` among them would not be
+    // seen. The size of a head (16 KiB) bounds their number.
+    this.#server.maxHeadersCount = 0;
+    this.#server.on('request', (request, response) => this.#inTurn(request, response, false));
+    this.#server.on('checkContinue', (request, response) => this.#inTurn(request, response, true));
+    // An expectation that is not known is passed over (RFC 9110, section 10.1.1): node's own 417 would lack our headers.
+    this.#server.on('checkExpectation', (request, response) => this.#inTurn(request, response, false));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#clientError(error, socket));
   }
 
@@ -92,9 +112,56 @@ export class Listener {
     this.#server.closeIdleConnections();
   }
 
+  /** Idle sockets cost an attacker nothing, not even a key: they must not keep out who has something to ask. */
+  #connected(socket: Duplex): void {
+    this.#connections++;
+    this.#idle.add(socket);
+    socket.once('close', () => {
+      this.#connections--;
+      this.#idle.delete(socket);
+    });
+    if (this.#connections <= this.#connectionsMax) return;
+    const [longest] = this.#idle;
+    if (longest === undefined || longest === socket) return;
+    this.#idle.delete(longest);
+    longest.destroy();
+  }
+
+  /**
+   * One request of a socket at a time (RFC 9112, section 9.3.2: only safe methods may be answered side by side). An answer that
+   * waits behind another has no socket: it never hears that its client left, and what it holds would be held for ever.
+   */
+  #inTurn(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const { socket } = request;
+    const turns = this.#turns.get(socket);
+    if (turns === undefined) {
+      this.#turns.set(socket, { answer: response, waiting: [] });
+    } else if (turns.answer !== null) {
+      if (turns.waiting.length >= PIPELINED_MAX) socket.destroy();
+      else turns.waiting.push({ request, response, expectsContinue });
+      return;
+    } else turns.answer = response;
+    this.#begin(request, response, expectsContinue);
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const { socket } = request;
+    const turns = this.#turns.get(socket)!;
+    turns.answer = response;
+    this.#idle.delete(socket);
+    response.once('close', () => {
+      const next = socket.destroyed ? undefined : turns.waiting.shift();
+      if (next === undefined) {
+        turns.answer = null;
+        if (!socket.destroyed) this.#idle.add(socket);
+      } else this.#begin(next.request, next.response, next.expectsContinue);
+    });
+    this.#handle(request, response, expectsContinue);
+  }
+
   /** Answers what node's parser refused (a length together with chunked, an HTTP/2 preface, a head that never ends). */
   #clientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const answer = this.#answers.get(socket);
+    const answer = this.#turns.get(socket)?.answer;
     const answering = answer?.headersSent && !answer.writableFinished;
     if (!socket.writable || socket.destroyed || answering || error.code === 'ECONNRESET') {
       socket.destroy();

@@ -12,6 +12,8 @@ const END_MS_MAX = 10_000;
 
 const clock = new SystemClock();
 
+export type EndSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+
 export interface Ended {
   readonly code: number | null;
   readonly signal: string | null;
@@ -81,7 +83,7 @@ export interface Served extends Program {
   readonly readyMs: number;
   post(path: string, key: string, body: unknown, signal?: AbortSignal): Promise<Response>;
   /** Sends the signal and waits for the end; `tookMs` counts from the signal. */
-  stop(signal?: 'SIGINT' | 'SIGTERM'): Promise<Ended>;
+  stop(signal?: EndSignal): Promise<Ended>;
 }
 
 /** `cofferdam serve --output json` on free ports, once it is ready. */
@@ -128,7 +130,7 @@ export async function untilSaid(program: Program, said: () => boolean): Promise<
   }
 }
 
-export async function stopProgram(program: Program, signal: 'SIGINT' | 'SIGTERM'): Promise<Ended> {
+export async function stopProgram(program: Program, signal: EndSignal): Promise<Ended> {
   const sentMs = clock.nowMs();
   program.child.kill(signal);
   const timer = clock.after(END_MS_MAX, () => program.child.kill('SIGKILL'));

@@ -138,7 +138,8 @@ export class EngineNode {
     checkBodyHead(request, BODY_BYTES_MAX);
     if (expectsContinue) answering.response.writeContinue();
     const raw = await readBody(request, { bytesMax: BODY_BYTES_MAX });
-    const body = parseJsonObject(raw);
+    // Prompts may come as lists of token ids here.
+    const body = parseJsonObject(raw, BODY_BYTES_MAX);
     if (route === undefined) return answering.answer(200, this.#tokenize(body));
     this.#call(answering, route, body, raw);
   }

@@ -1,0 +1,99 @@
+/** Fills the operators' page from what serves. */
+import type { Clock } from '../base/clock.js';
+import { ERROR_TABLE } from '../base/errors.js';
+import { buildPage } from '../dashboard/page.js';
+import { findingsPart, stateJson, tenantsPart } from '../dashboard/public-state.js';
+import type { CapacityPart, ChecksPart, DashboardState, PoolRow, RefusalRow } from '../dashboard/state.js';
+import type { FindingLog } from '../findings/finding-log.js';
+import type { GatewayNumbers } from '../gateway/metrics.js';
+import type { OperatorsPage } from '../gateway/operators.js';
+import type { Gateway } from '../gateway/server.js';
+import { effectiveLimit } from '../handoff/admission.js';
+import { ALL_GUARDS, type GuardBits, guardsOf } from '../handoff/guards.js';
+import type { EngineStats, PageCounts } from '../handoff/engine-port.js';
+import type { Capacity, Upstream } from '../upstream/upstream.js';
+
+export interface PageSources {
+  readonly upstream: Upstream;
+  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'room'>;
+  readonly findings: Pick<FindingLog, 'list'>;
+  readonly clock: Clock;
+  readonly guards: GuardBits;
+  /** Names. */
+  readonly faults: readonly string[];
+  /** The embedded engine's own numbers; absent for other engines. */
+  readonly stats?: () => EngineStats;
+}
+
+/** The page, and its numbers at every call of `state`. */
+export function operatorsPage(sources: PageSources): OperatorsPage {
+  const startedMs = sources.clock.wallMs();
+  return { ...buildPage(), state: async () => stateJson(await readState(sources, startedMs)) };
+}
+
+async function readState(sources: PageSources, startedMs: number): Promise<DashboardState> {
+  const { upstream, gateway, guards, clock } = sources;
+  const stats = sources.stats?.() ?? null;
+  const numbers = await gateway.metrics.numbers();
+  const { kind, models, runningMax } = upstream.describe();
+  const refusals = refusalRows(numbers);
+  const stopped = new Map(numbers.guardHits.map(({ guard, count }) => [guard, count]));
+  return {
+    atMs: clock.wallMs(),
+    startedMs,
+    engine: { kind, models },
+    guardsOff: guardsOf(ALL_GUARDS & ~guards),
+    faults: sources.faults,
+    capacity: capacityPart(upstream.capacity()),
+    requests: {
+      running: gateway.room.running,
+      runningMax,
+      waiting: gateway.room.waiting,
+      admitted: numbers.admitted,
+      clamped: numbers.clamped,
+      refused: refusals.reduce((total, { count }) => total + count, 0),
+      shielded: null,
+    },
+    tenants: tenantsPart(
+      gateway.accounts.map(({ tenant, running, waiting, leasedTokens, drainingTokens }) => ({
+        name: tenant.name,
+        running,
+        waiting,
+        leased: leasedTokens,
+        draining: drainingTokens,
+        cached: null,
+      })),
+    ),
+    pools: stats === null ? [] : [poolRow('prefill', stats.prefillPages), poolRow('decode', stats.decodePages)],
+    refusals,
+    guards: guardsOf(ALL_GUARDS).map((guard) => ({
+      guard,
+      on: guardsOf(guards).includes(guard),
+      stopped: stopped.get(guard) ?? 0,
+    })),
+    checks: stats === null ? null : checksPart(stats),
+    latency: { ttft: numbers.ttft, total: numbers.total },
+    findings: findingsPart(sources.findings.list()),
+  };
+}
+
+function capacityPart(capacity: Capacity): CapacityPart {
+  const { context, prefillPool, decodePool, pageTokens } = capacity;
+  const nodes = capacity.nodes.map(({ atMs: _at, ...node }) => node);
+  return { context, prefillPool, decodePool, pageTokens, limit: effectiveLimit(capacity), nodes };
+}
+
+function refusalRows({ refusals }: GatewayNumbers): RefusalRow[] {
+  return refusals
+    .filter(({ count }) => count > 0)
+    .map(({ reason, count }) => ({ reason, status: ERROR_TABLE[reason].status, count }))
+    .sort((a, b) => b.count - a.count || (a.reason < b.reason ? -1 : 1));
+}
+
+function checksPart({ pagesVerified, tagsChecked, landingsRefused }: EngineStats): ChecksPart {
+  return { pagesVerified, tagsChecked, landingsRefused };
+}
+
+function poolRow(role: string, { total, free, leased, draining, sealed }: PageCounts): PoolRow {
+  return { role, total, free, leased, draining, sealed };
+}
