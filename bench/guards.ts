@@ -12,13 +12,12 @@ import { engineConfig } from '../src/engine/config.js';
 import { InlineEngine } from '../src/engine/inline-engine.js';
 import { encode } from '../src/tokenizer/bytes.js';
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
-
 const STEPS_DEFAULT = 10_000;
 const PROMPT_TOKENS = 512;
 const OUTPUT_TOKENS = 512;
 const CLOCK_CALLS = 100_000;
 const clock = new SystemClock();
+const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 interface Spent {
   decodeMs: number;
@@ -95,7 +94,7 @@ function report(running: number, steps: number, spent: Spent, engine: InlineEngi
   const share = (ms: number): string => `${((100 * ms) / spent.decodeMs).toFixed(2)} %`.padStart(8);
   const all = spent.guardMs + spent.checksumMs + spent.sweepMs;
   const { passes, pagesSwept, findings } = engine.decode.sweep;
-  say(
+  print(
     `${String(running).padStart(2)} running, ${steps} steps, ${(spent.decodeMs / steps).toFixed(3)} ms a step:` +
       ` guard ${share(spent.guardMs)}, checksum ${share(spent.checksumMs)}, sweep ${share(spent.sweepMs)}, in all ${share(all)};` +
       ` ${pagesSwept} pages swept, ${passes} rounds, ${findings} findings`,
@@ -105,7 +104,7 @@ function report(running: number, steps: number, spent: Spent, engine: InlineEngi
 const args = process.argv.slice(2);
 const CLOCK_MS: number = clockMs();
 const steps = Number(args.find((arg) => !arg.startsWith('--')) ?? STEPS_DEFAULT);
-say(`reading the clock: ${(CLOCK_MS * 1e6).toFixed(0)} ns a call`);
+print(`reading the clock: ${(CLOCK_MS * 1e6).toFixed(0)} ns a call`);
 const only = args.find((arg) => arg.startsWith('--running='));
 const all = only === undefined ? [1, 8, 32] : [Number(only.slice('--running='.length))];
 for (const running of all) measure(running, steps, args.includes('--zero'));

@@ -11,11 +11,10 @@ import { engineConfig } from '../src/engine/config.js';
 import { InlineEngine } from '../src/engine/inline-engine.js';
 import { encode } from '../src/tokenizer/bytes.js';
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
-
 const ROUNDS = 7;
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz ';
 const clock = new SystemClock();
+const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const engine = new InlineEngine(engineConfig({ prefillPool: 65_536, decodePool: 65_536 }), clock);
 const chance = new Prng(1);
 
@@ -71,7 +70,7 @@ for (const tokens of [256, 1024, 2048]) {
     cached = hit.cached;
   }
   const [hit, miss] = [median(hits), median(misses)];
-  say(
+  print(
     `${tokens} tokens: miss ${miss.toFixed(1)} ms, hit ${hit.toFixed(1)} ms (${cached} tokens kept), ${(miss / hit).toFixed(1)} times faster`,
   );
 }

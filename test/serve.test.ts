@@ -274,7 +274,7 @@ test('a literal key is taken on loopback, with a warning that does not show it',
     assert.equal(served.keysPath, null);
     const asked = (headers: Record<string, string>): Promise<Response> => fetch(served.facts.opsUrl, { headers });
     assert.equal((await asked({})).status, 401);
-    assert.equal((await asked({ authorization: 'Bearer another-literal' })).status, 404);
+    assert.equal((await asked({ authorization: 'Bearer another-literal' })).status, 200);
   } finally {
     await served.stop();
   }
@@ -353,7 +353,11 @@ test('every default has a flag', async () => {
     const text = await metrics.text();
     const pages = (state: string): number =>
       Number(new RegExp(`^cofferdam_pages\\{role="decode",state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
-    assert.equal(pages('free') + pages('sealed'), 128);
+    const states = ['free', 'leased', 'draining', 'sealed'];
+    assert.equal(
+      states.reduce((sum, state) => sum + pages(state), 0),
+      128,
+    );
   } finally {
     await served.stop();
   }

@@ -14,9 +14,6 @@ export const LENGTH_EXCEPTIONS: readonly LengthException[] = [
     function: '#take',
     reason: 'one switch, a line for each thing that can happen',
   },
-  { path: 'src/engine/coordinator.ts', function: null, reason: 'the one place where requests and slots meet' },
-  { path: 'src/engine/decode-node.ts', function: null, reason: 'one node: its messages, its turn and its effects' },
-  { path: 'src/engine/prefill-node.ts', function: null, reason: 'one node: its messages, its turn and its effects' },
 ];
 
 /** Contracts whose users are still being written. */

@@ -68,7 +68,7 @@ main > .right { grid-column: span 5; }
 h2 { font-size: 15px; font-weight: 650; }
 .panel > p { color: var(--quiet); max-width: 128ch; margin-top: 2px; }
 .panel > p:empty { display: none; }
-.panel > p.lead { color: var(--ink); }
+.panel > p.lead { color: var(--ink); max-width: none; text-wrap: pretty; }
 
 .scroll { overflow-x: auto; margin-top: 10px; }
 table { width: 100%; border-collapse: collapse; }

@@ -21,6 +21,7 @@ import type {
   EngineStats,
 } from '../handoff/engine-port.js';
 import { type EngineConfig, pagesFor } from './config.js';
+import { drainWords, gatewayGuardWords } from './guard-words.js';
 import { failure, failureOf, lengthWords, unavailable } from './ends.js';
 import { Machine, messageOf } from './machine.js';
 import { type Request, saltIndex, samplingOf } from './request.js';
@@ -207,10 +208,7 @@ export class Coordinator implements EnginePort {
       case 'sweep':
         return this.#find('sweep', message.words);
       case 'alarm':
-        return this.#find(
-          'drain',
-          `slot ${message.slot} has been draining for longer than ${this.#o.config.drainAlarmMs} ms; its pages stay out of use`,
-        );
+        return this.#find('drain', drainWords(message.slot, this.#o.config.drainAlarmMs));
       case 'protocol':
         return this.#onProtocol(message.event, message.payload);
     }
@@ -296,9 +294,7 @@ export class Coordinator implements EnginePort {
 
   #guardWords(body: Int32Array, slot: number): string {
     const tokens = this.machine.view.cells[slotAt(this.machine.view, slot) + GS.tokens] ?? 0;
-    return effectGuard(body) === 'usage'
-      ? `Expected prefill and decode to count ${tokens} prompt tokens in slot ${slot}, got another count`
-      : `Expected slot ${slot} to have at most ${effectiveLimit(this.#o.config)?.tokens ?? 0} prompt tokens, got ${tokens}`;
+    return gatewayGuardWords(effectGuard(body), slot, tokens, effectiveLimit(this.#o.config)?.tokens ?? 0);
   }
 
   #promptFor(body: Int32Array, one: Request | undefined): Payload | null {

@@ -3,16 +3,15 @@
  * `handoff/decode.ts`; this file compares, computes and samples when it says so.
  */
 import { assert } from '../base/assert.js';
-import { Prng } from '../base/prng.js';
 import type { SharedMemory } from '../base/shared-memory.js';
 import { DecodePhase, leaseList, Verdict } from '../handoff/decode.js';
-import { DS, getSlot, listAt, PG, pageAt, slotAt } from '../handoff/layout.js';
+import { DS, getSlot, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
 import { GUARD, guarded } from '../handoff/rules.js';
 import type { PagePool } from '../kv/pool.js';
 import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { RegistrationTable } from '../kv/registration.js';
-import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
+import { IDLE_SWEEP_PAGES, type Sweep } from '../kv/sweep.js';
 import { OWNER_TENANT, readTag, writeTag } from '../kv/tag.js';
 import type { DecodeItem, Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
@@ -23,8 +22,9 @@ import { decodeGuardWords, guardNamed } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
 import { PageChecks } from './page-checks.js';
 import { PrefixCache } from './prefix-cache.js';
-import { claimPage, HandleBook, type Run } from './runs.js';
+import { claimPage, HandleBook, newRun, pagesOf, type Run } from './runs.js';
 import type { StatsBlock } from './stats.js';
+import { newSweep } from './sweeping.js';
 import type { NodePorts, Payload, ToDecode, Turn } from './traffic.js';
 
 /** Tokens that decode may be ahead of a request's reader: then the request rests, and only it. */
@@ -82,14 +82,8 @@ export class DecodeNode {
       prefillIncarnation,
       (effect, body) => this.#carryOut(effect, body),
     );
-    this.sweep = new Sweep({
-      pool: options.pool,
-      view: this.machine.view,
-      incarnation,
-      checksummer: this.checks.checksummer,
-      zeroOnRelease: config.zeroOnRelease,
-      onFinding: (finding) => this.#onSwept(finding),
-    });
+    const condemn = (page: number): void => this.#cache.condemn(page);
+    this.sweep = newSweep(options, this.machine.view, this.checks.checksummer, condemn);
     this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#register(prefillIncarnation);
     // Before the first request too, a pool that nobody uses is free, not empty.
@@ -172,11 +166,6 @@ export class DecodeNode {
     if (!this.#isIdle()) return;
     this.sweep.idle(IDLE_SWEEP_PAGES);
     this.#isDirty = true;
-  }
-
-  #onSwept(finding: SweepFinding): void {
-    if (finding.isSealed) this.#cache.condemn(finding.page);
-    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {
@@ -360,17 +349,10 @@ export class DecodeNode {
     };
   }
 
-  #pagesOf(slot: number): { pages: Int32Array; epochs: Int32Array } {
-    const { view } = this.machine;
-    const list = listAt(view, slot, 0);
-    const pages = (view.cells as Int32Array).slice(list, list + getSlot(view, slot, 'held'));
-    return { pages, epochs: pages.map((page) => view.cells[pageAt(view, page) + PG.epoch] ?? 0) };
-  }
-
   /** Tags and checksums of the prompt's pages, against the ledger and against what prefill said. */
   #verify(slot: number): number {
     const { view } = this.machine;
-    const { pages, epochs } = this.#pagesOf(slot);
+    const { pages, epochs } = pagesOf(view, slot);
     const prefix = getSlot(view, slot, 'prefix');
     let code: number = Verdict.own;
     if (guarded(view, GUARD.tag)) {
@@ -388,25 +370,8 @@ export class DecodeNode {
     const { view } = this.machine;
     const output = this.#outputs[slot];
     if (output === undefined) return;
-    const { sampling } = output;
     const isAttached = getSlot(view, slot, 'attached') === 1;
-    const tokens = getSlot(view, slot, 'tokens');
-    const { pages, epochs } = this.#pagesOf(slot);
-    const run: Run = {
-      slot,
-      attempt: this.#attempt(slot),
-      identity: this.#identity(slot),
-      pages,
-      epochs,
-      chance: new Prng(sampling.seed + 1),
-      temperature: sampling.temperature,
-      maxTokens: Math.min(sampling.maxTokens, pages.length * this.#o.config.pageTokens - tokens + 1),
-      ignoreEos: sampling.ignoreEos,
-      token: output.prompt[output.prompt.length - 1] ?? 0,
-      position: isAttached ? tokens - 1 : tokens,
-      produced: 0,
-      acknowledged: 0,
-    };
+    const run = newRun(view, slot, this.#identity(slot), output, this.#o.config.pageTokens);
     this.#runs[slot] = run;
     // Its token follows at the next turn: after `started`, which the machine sends behind this effect.
     if (!isAttached) this.#first.push({ run, token: this.#completions[slot]?.firstToken ?? 0 });

@@ -40,6 +40,16 @@ export function prefillGuardWords(
   }
 }
 
+export function gatewayGuardWords(name: GuardName, slot: number, tokens: number, limit: number): string {
+  return name === 'usage'
+    ? `Expected prefill and decode to count ${tokens} prompt tokens in slot ${slot}, got another count`
+    : `Expected slot ${slot} to have at most ${limit} prompt tokens, got ${tokens}`;
+}
+
+export function drainWords(slot: number, alarmMs: number): string {
+  return `slot ${slot} has been draining for longer than ${alarmMs} ms; its pages stay out of use`;
+}
+
 function saltWords(node: 'prefill' | 'decode', slot: number): string {
   return `Expected slot ${slot} of ${node} to share sealed pages of its own tenant only, got a page of another`;
 }

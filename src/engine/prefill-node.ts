@@ -10,42 +10,27 @@ import { getSlot, listAt, PG, PS, pageAt, slotAt } from '../handoff/layout.js';
 import { E, EffectKind, EventKind } from '../handoff/messages.js';
 import { PrefillPhase, SOURCE, TARGET } from '../handoff/prefill.js';
 import { GUARD, guarded } from '../handoff/rules.js';
-import { PagePool } from '../kv/pool.js';
+import type { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
-import { IDLE_SWEEP_PAGES, Sweep, type SweepFinding } from '../kv/sweep.js';
+import { IDLE_SWEEP_PAGES, type Sweep } from '../kv/sweep.js';
 import { writeTag } from '../kv/tag.js';
-import { Wire, type WritePost } from '../kv/wire.js';
+import type { Wire, WritePost } from '../kv/wire.js';
 import type { Model } from '../model/model.js';
 import { sample } from '../model/sampler.js';
-import { type EngineConfig, hasFault, pagesFor, pagesPerSlot } from './config.js';
+import { type EngineConfig, hasFault, pagesPerSlot } from './config.js';
 import { guardNamed, prefillGuardWords } from './guard-words.js';
 import { Machine, messageOf } from './machine.js';
 import { PageChecks } from './page-checks.js';
 import { postedTag, sealedTag, type Writer } from './prefill-tags.js';
+import { type Job, newJob } from './prefill-job.js';
+import { wireTo } from './prefill-wire.js';
 import { PrefixCache } from './prefix-cache.js';
 import type { StatsBlock } from './stats.js';
-import type { DecodeTarget, NodePorts, Payload, Sampling, ToPrefill, Turn } from './traffic.js';
+import { newSweep } from './sweeping.js';
+import type { DecodeTarget, NodePorts, Payload, ToPrefill, Turn } from './traffic.js';
 
 /** What a rejected request is swapped for by the fault `rejected-stays-alive`: one token that means nothing. */
 export const PLACEHOLDER_TOKEN = 0;
-/** How late and how mixed up writes land where a fault needs them late. */
-const LATE_WRITES_MS = { min: 30, max: 90 } as const;
-
-interface Job {
-  readonly attempt: number;
-  readonly prompt: Int32Array;
-  readonly salt: string;
-  readonly sampling: Sampling;
-  registration: number;
-  /** Tokens whose KV lies in the slot's pages. */
-  computed: number;
-  /** Of those, the ones that were found in sealed pages. */
-  cachedTokens: number;
-  firstToken: number;
-  /** Low and high of each posted page: shape (places, 2). */
-  readonly checksums: Uint32Array;
-}
-
 export interface PrefillNodeOptions {
   readonly config: EngineConfig;
   readonly incarnation: number;
@@ -92,14 +77,8 @@ export class PrefillNode {
       (effect, body) => this.#carryOut(effect, body),
     );
     this.#checks = new PageChecks(options.memory, options.pool, options.stats);
-    this.sweep = new Sweep({
-      pool: options.pool,
-      view: this.machine.view,
-      incarnation,
-      checksummer: this.#checks.checksummer,
-      zeroOnRelease: config.zeroOnRelease,
-      onFinding: (finding) => this.#onSwept(finding),
-    });
+    const condemn = (page: number): void => this.#cache.condemn(page);
+    this.sweep = newSweep(options, this.machine.view, this.#checks.checksummer, condemn);
     this.#cache = new PrefixCache(this.machine, config, () => this.sweep.noteReleased());
     this.#registrationTable = new RegistrationTable(target.registrations);
     this.#wire = this.#connect(target);
@@ -118,25 +97,9 @@ export class PrefillNode {
   }
 
   #connect(target: DecodeTarget): Wire {
-    const { config, pool } = this.#o;
-    const isLate = hasFault(config.rules, 'reuse-before-drain') || hasFault(config.rules, 'unfenced-restart');
-    const { min, max } = LATE_WRITES_MS;
     this.#registrationTable = new RegistrationTable(target.registrations);
-    return new Wire({
-      source: pool,
-      target: PagePool.attach({
-        buffer: target.buffer,
-        base: target.base,
-        pages: target.pages,
-        geometry: pool.geometry,
-        node: 'decode',
-      }),
-      registrations: this.#registrationTable,
-      handle: 0,
-      delay: isLate ? { seed: config.seed, minMs: min, maxMs: max } : null,
-      reorder: isLate ? { seed: config.seed + 1 } : null,
-      onSettled: (slot, attempt) => this.#settled.push({ slot, attempt }),
-    });
+    const onSettled = (slot: number, attempt: number): void => void this.#settled.push({ slot, attempt });
+    return wireTo(target, this.#registrationTable, this.#o.pool, this.#o.config, onSettled);
   }
 
   receive(message: ToPrefill): void {
@@ -168,17 +131,7 @@ export class PrefillNode {
     if (!this.#waiting.includes(slot) && this.#phase(slot) === PrefillPhase.waiting) this.#waiting.push(slot);
     // A start that is repeated must not replace a job that is under way.
     if (this.#jobs[slot]?.attempt === attempt && this.#phase(slot) !== PrefillPhase.waiting) return;
-    this.#jobs[slot] = {
-      attempt,
-      prompt: payload.prompt,
-      salt: payload.salt,
-      sampling: payload.sampling,
-      computed: 0,
-      cachedTokens: 0,
-      registration: this.#registrations.get(slot) ?? 0,
-      firstToken: 0,
-      checksums: new Uint32Array(2 * pagesFor(payload.prompt.length, this.#o.config.pageTokens)),
-    };
+    this.#jobs[slot] = newJob(attempt, payload, this.#registrations.get(slot) ?? 0, this.#o.config.pageTokens);
   }
 
   #keepRegistration(slot: number, attempt: number, handle: number): void {
@@ -223,11 +176,6 @@ export class PrefillNode {
     if (this.#computing.length > 0) return;
     this.sweep.idle(IDLE_SWEEP_PAGES);
     this.#isDirty = true;
-  }
-
-  #onSwept(finding: SweepFinding): void {
-    if (finding.isSealed) this.#cache.condemn(finding.page);
-    this.#o.ports.toGateway({ kind: 'sweep', words: finding.words });
   }
 
   #admit(): void {

@@ -1,9 +1,12 @@
 /** Requests that decode, the page that each writes to next, and the handles of those that are over. */
 import { assert } from '../base/assert.js';
-import type { Prng } from '../base/prng.js';
+import { Prng } from '../base/prng.js';
+import { getSlot, listAt, PG, pageAt, type View } from '../handoff/layout.js';
+import type { LeaseIdentity } from '../kv/read-guard.js';
 import type { PagePool } from '../kv/pool.js';
 import { newPageTag, OWNER_LEASE, setFilled, WRITER_DECODE, writeTag } from '../kv/tag.js';
 import type { PageTable } from './page-checks.js';
+import type { Payload } from './traffic.js';
 
 /** A request that decodes. */
 export interface Run extends PageTable {
@@ -19,6 +22,41 @@ export interface Run extends PageTable {
   position: number;
   produced: number;
   acknowledged: number;
+}
+
+/** The pages that a slot holds, copied, and their epochs. */
+export function pagesOf(view: View, slot: number): { readonly pages: Int32Array; readonly epochs: Int32Array } {
+  const list = listAt(view, slot, 0);
+  const pages = Int32Array.from(view.cells.subarray(list, list + getSlot(view, slot, 'held')));
+  return { pages, epochs: pages.map((page) => view.cells[pageAt(view, page) + PG.epoch] ?? 0) };
+}
+
+/** Where a handle replaced the transfer, the prompt's last token is fed first. */
+export function newRun(
+  view: View,
+  slot: number,
+  identity: LeaseIdentity,
+  output: Payload & { kind: 'output' },
+  pageTokens: number,
+): Run {
+  const { prompt, sampling } = output;
+  const tokens = getSlot(view, slot, 'tokens');
+  const { pages, epochs } = pagesOf(view, slot);
+  return {
+    slot,
+    attempt: identity.attempt,
+    identity,
+    pages,
+    epochs,
+    chance: new Prng(sampling.seed + 1),
+    temperature: sampling.temperature,
+    maxTokens: Math.min(sampling.maxTokens, pages.length * pageTokens - tokens + 1),
+    ignoreEos: sampling.ignoreEos,
+    token: prompt[prompt.length - 1] ?? 0,
+    position: getSlot(view, slot, 'attached') === 1 ? tokens - 1 : tokens,
+    produced: 0,
+    acknowledged: 0,
+  };
 }
 
 /** The page in which the next token's KV goes carries the request's tag before the step writes to it. */

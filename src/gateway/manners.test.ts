@@ -2,13 +2,19 @@
 import assert from 'node:assert/strict';
 import { Agent, get } from 'node:http';
 import { after, before, describe, test } from 'node:test';
+import { BODY_BYTES_MAX } from '../wire/index.js';
+import { TENANT_BODY_BYTES_MAX } from './bounds.js';
 import {
   ACME_KEY,
   AUTH,
+  GLOBEX_KEY,
   type Harness,
+  idle,
+  type RawClient,
   rawClient,
   rawRequest,
   startHarness,
+  until,
 } from '../../test/support/gateway-harness.js';
 
 describe('manners', () => {
@@ -107,5 +113,28 @@ describe('manners', () => {
     );
     await client.closed;
     assert.match(client.received(), /^HTTP\/1\.1 401 /);
+  });
+
+  test('two Host headers are refused, though both name this server', async () => {
+    const client = await rawClient(harness.port);
+    client.socket.write('GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    await client.closed;
+    assert.match(client.received(), /^HTTP\/1\.1 421 /);
+  });
+
+  test('bodies that one tenant holds open are bounded together, and another tenant notices nothing', async () => {
+    const clients: RawClient[] = [];
+    const part = 'x'.repeat(BODY_BYTES_MAX - 1);
+    for (let held = 0; held <= TENANT_BODY_BYTES_MAX; held += part.length) {
+      const client = await rawClient(harness.port);
+      client.socket.write(rawRequest('/v1/completions', part, [AUTH, `Content-Length: ${BODY_BYTES_MAX}`]));
+      clients.push(client);
+    }
+    const refused = (): boolean => clients.some((each) => each.received().startsWith('HTTP/1.1 429 '));
+    await until(harness.clock, 'one of them to be refused', refused);
+    const answer = await harness.post('/v1/completions', { model: 'lab', prompt: 'x' }, { key: GLOBEX_KEY });
+    assert.equal(answer.status, 200);
+    for (const { socket } of clients) socket.destroy();
+    await until(harness.clock, 'nothing to be held', () => idle(harness));
   });
 });

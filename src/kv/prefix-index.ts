@@ -100,9 +100,9 @@ export class PrefixIndex {
     if (this.#byKey.get(entry.key) === entry) this.#byKey.delete(entry.key);
   }
 
-  /** Pages in the order in which they should be given up: longest unused first, and of one chain the last page first. */
-  *leastRecent(): IterableIterator<number> {
-    yield* this.#byPage.keys();
+  /** Pages in the order in which they should be given up: longest unused first, and of one chain the last page first. A page may be dropped while they are gone through. */
+  leastRecent(): IterableIterator<number> {
+    return this.#byPage.keys();
   }
 
   #touch(page: number): void {

@@ -38,7 +38,15 @@ function newSwept(zeroOnRelease = false): Swept {
   const findings: SweepFinding[] = [];
   const checksummer = new Checksummer(memory);
   const onFinding = (finding: SweepFinding): number => findings.push(finding);
-  const sweep = new Sweep({ pool, view, incarnation: INCARNATION, checksummer, zeroOnRelease, onFinding });
+  const sweep = new Sweep({
+    pool,
+    view,
+    incarnation: INCARNATION,
+    checksummer,
+    zeroOnRelease,
+    isFresh: true,
+    onFinding,
+  });
   const round = (): string[] => {
     const from = findings.length;
     sweep.idle(PAGES);

@@ -56,6 +56,8 @@ export interface SweepOptions {
   readonly incarnation: number;
   readonly checksummer: Checksummer;
   readonly zeroOnRelease: boolean;
+  /** The memory was never written: each page is known to be zero. If not, a page is known from its first visit on. */
+  readonly isFresh: boolean;
   readonly onFinding: (finding: SweepFinding) => void;
 }
 
@@ -82,7 +84,7 @@ export class Sweep {
   findings = 0;
 
   constructor(options: SweepOptions) {
-    const { pool, view, checksummer, zeroOnRelease } = options;
+    const { pool, view, checksummer, zeroOnRelease, isFresh } = options;
     assert(view.shape.pages === pool.pages, 'a sweep holds a pool against its own ledger');
     this.#o = options;
     const { pages } = pool;
@@ -97,7 +99,9 @@ export class Sweep {
       pool.zeroPage(0);
       checksummer.page(pool, 0, this.#zeroSum);
     }
-    for (let page = 0; page < pages; page++) this.#witness(page);
+    // Fresh memory is zero, and so are these arrays. To read it would only have the system find the memory of the whole pool at once.
+    if (isFresh)
+      for (let page = 0; page < pages; page++) this.#epochs[page] = view.cells[pageAt(view, page) + PG.epoch];
   }
 
   /** Pages went back: to be called at once, since whatever is written from now on is nobody's. They are the head of the free list. */

@@ -32,7 +32,7 @@ export function main_figures(state: DashboardState): void {
   figure(
     'figure-limit',
     limit === null ? NONE : whole(limit.tokens),
-    limit === null ? 'unknown, so nothing is admitted' : `tokens of prompt, set by the ${limit.limitedBy}`,
+    limit === null ? 'unknown, so nothing is admitted' : `tokens, set by the ${limit.limitedBy}`,
   );
   figure('figure-running', whole(requests.running), `of ${whole(requests.runningMax)} at once`);
   figure('figure-waiting', whole(requests.waiting), 'for their turn');
