@@ -1,4 +1,45 @@
-import type { CliIo } from './io.js';
-export function runVerifyTrace(_path: string, _isJson: boolean, _io: CliIo): Promise<number> {
-  return Promise.resolve(2);
+/** `cofferdam verify --trace FILE`: reads the trace line by line and holds it against the protocol. */
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { CodedError } from '../base/errors.js';
+import { escapeControl, shown } from '../base/text.js';
+import { TraceReader } from '../handoff/trace.js';
+import { Conformance } from '../verify/conform.js';
+import { type CliIo, EXIT } from './io.js';
+
+/** Resolves with the exit code: 0 it conforms, 1 it does not, 3 it is cut. A line of another kind or version is wrong usage. */
+export async function runVerifyTrace(path: string, isJson: boolean, io: CliIo): Promise<number> {
+  const reader = new TraceReader();
+  const conformance = new Conformance();
+  for await (const line of linesOf(path)) {
+    const record = reader.take(line);
+    if (record !== null) conformance.take(record);
+  }
+  // What waits in a trace that is cut may be allowed by what is missing.
+  if (reader.isWhole) conformance.finish();
+  const { deviation, explained } = conformance;
+  const verdict = deviation !== null ? 'violated' : reader.isWhole ? 'holds' : 'incomplete';
+  if (isJson) io.out(`${JSON.stringify({ trace: path, verdict, explained, deviation })}\n`);
+  else if (deviation !== null) {
+    const words = escapeControl(deviation.words);
+    io.out(`violated: no allowed order explains record ${deviation.record}: ${words}\n`);
+    io.out(`${explained} steps before it conform.\n`);
+  } else {
+    const cut = reader.isWhole ? '' : ': the trace is cut, its last line is missing';
+    io.out(`${verdict}${cut}; ${explained} steps conform.\n`);
+  }
+  return deviation !== null ? EXIT.findings : reader.isWhole ? EXIT.clean : EXIT.unchecked;
+}
+
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const input = createReadStream(path, 'utf8');
+  try {
+    yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
+  } catch (error) {
+    if (error instanceof CodedError || !(error instanceof Error && 'code' in error)) throw error;
+    const got = `${shown(path)} (${String(error.code)})`;
+    throw new CodedError('usage', `Expected \`--trace\` to be a file that can be read, got ${got}`);
+  } finally {
+    input.destroy();
+  }
 }

@@ -19,6 +19,8 @@ const STEPS = { gateway: stepGateway, prefill: stepPrefill, decode: stepDecode }
 
 export class Machine {
   readonly view: View;
+  /** Sees each event and what followed of it, before any of it is carried out. Costs nothing while it is null. */
+  tap: ((event: Int32Array, out: Out) => void) | null = null;
   readonly #step: (view: View, event: Int32Array, out: Out) => void;
   readonly #carryOut: (effect: number, body: Int32Array) => void;
   /** Effect buffers by depth: carrying out an effect may raise a local event. */
@@ -48,6 +50,7 @@ export class Machine {
     const out = this.#outAt(this.#depth);
     out.length = 0;
     this.#step(this.view, event, out);
+    if (this.tap !== null) this.tap(event, out);
     this.#depth++;
     try {
       for (let i = 0; i < out.length; i++) {
