@@ -13,6 +13,7 @@ import { SystemClock, sleep } from '../src/base/clock.js';
 import {
   heldAfter,
   keysPathIn,
+  readMetrics,
   type Served,
   runCommand,
   startProgram,
@@ -181,6 +182,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     );
     const halfRead: string[] = [];
     half.on('data', (chunk: Buffer) => halfRead.push(chunk.toString())).on('error', () => {});
+    // What has not come yet when the end begins is not open.
+    const queued = 'cofferdam_tenant_requests{tenant="acme",state="waiting"}';
+    for (let i = 0; i < 500 && (await readMetrics(served.facts.opsUrl)).get(queued) !== 2; i++) await sleep(clock, 10);
     await sleep(clock, 100);
     const ended = await served.stop(signal);
     context.diagnostic(`ended after ${ended.tookMs.toFixed(0)} ms`);
