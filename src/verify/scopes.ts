@@ -111,11 +111,11 @@ const SCOPES: Readonly<Record<ScopeName, Omit<Scope, 'name'>>> = {
   },
   large: {
     words:
-      'one large world: two tenants, prompts of two chunks and one, prefill restarts, a client leaves, a retry each',
+      'one large world, in minutes: prompts of two chunks and one, both clients may leave, a loss, a restart of prefill, a prefill gives up',
     worlds: [
       {
         title: 'everything about prefill at once',
-        world: { ...LONG, aborts: 1, abandons: 1, prefillCrashes: 1, retries: 1 },
+        world: { ...LONG, aborts: 2, abandons: 1, prefillCrashes: 1, losses: 1 },
       },
     ],
   },
