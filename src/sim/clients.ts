@@ -47,6 +47,8 @@ interface Content {
   readonly prompt: Int32Array;
   readonly text: number;
   readonly shared: number;
+  /** Requests that brought it. */
+  uses: number;
 }
 
 interface Seen {
@@ -68,7 +70,6 @@ interface Tenant {
 interface Open {
   readonly id: number;
   readonly content: Content;
-  readonly isRepeat: boolean;
   readonly right: RightAnswer;
   readonly maxTokens: number;
   readonly ignoreEos: boolean;
@@ -157,7 +158,7 @@ export class Clients {
     const maxTokens =
       verdict === null ? Math.max(1, Math.min(maxAsked, this.#plan.config.context - length)) : verdict.maxTokens;
     this.#remember(content);
-    this.#enter(this.#newOpen(id, content, again, maxTokens), isAdmitting ? length + maxTokens - 1 : 0);
+    this.#enter(this.#newOpen(id, content, maxTokens), isAdmitting ? length + maxTokens - 1 : 0);
   }
 
   #isOn(guard: 'admission' | 'salt'): boolean {
@@ -180,27 +181,27 @@ export class Clients {
     for (let i = 0; i < tokens; i++) {
       prompt[i] = i < shared ? 1 + (i % TEXT_STRIDE) + text * TEXT_STRIDE : OWN_TOKENS + id;
     }
-    return { id, tenant, prompt, text, shared };
+    return { id, tenant, prompt, text, shared, uses: 0 };
   }
 
-  #remember({ tenant, text, shared, ...content }: Content): void {
+  #remember(content: Content): void {
+    const { id, tenant, text, shared } = content;
+    content.uses++;
+    if (content.uses > 1) return;
     const seen = tenant.seen[text];
-    if (seen !== undefined && seen.id !== content.id) {
-      if (shared > seen.tokens) {
-        seen.others = seen.tokens;
-        seen.tokens = shared;
-        seen.id = content.id;
-      } else seen.others = Math.max(seen.others, shared);
-    }
-    tenant.past.push({ tenant, text, shared, ...content });
+    if (seen !== undefined && shared > seen.tokens) {
+      seen.others = seen.tokens;
+      seen.tokens = shared;
+      seen.id = id;
+    } else if (seen !== undefined) seen.others = Math.max(seen.others, shared);
+    tenant.past.push(content);
     if (tenant.past.length > REMEMBERED) tenant.past.shift();
   }
 
-  #newOpen(id: number, content: Content, isRepeat: boolean, maxTokens: number): Open {
+  #newOpen(id: number, content: Content, maxTokens: number): Open {
     return {
       id,
       content,
-      isRepeat,
       maxTokens,
       right: new RightAnswer(content.prompt),
       ignoreEos: this.#draw(32_768),
@@ -284,8 +285,8 @@ export class Clients {
   }
 
   /** Tokens of its prompt that other prompts of its own tenant had, up to now. */
-  #mayShare({ content, isRepeat }: Open): number {
-    if (isRepeat) return content.prompt.length;
+  #mayShare({ content }: Open): number {
+    if (content.uses > 1) return content.prompt.length;
     const seen = content.tenant.seen[content.text];
     if (seen === undefined) return 0;
     return Math.min(content.shared, seen.id === content.id ? seen.others : seen.tokens);
