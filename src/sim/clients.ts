@@ -5,27 +5,23 @@
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import type { Prng } from '../base/prng.js';
-import { openAccount, type TenantAccount, type Ticket, WaitingRoom } from '../gateway/waiting.js';
+import { type Ticket, WaitingRoom } from '../gateway/waiting.js';
 import { decideAdmission } from '../handoff/admission.js';
 import type { EngineEnd, EnginePort, EngineRun } from '../handoff/engine-port.js';
-import { guardBit } from '../handoff/guards.js';
+import { faultBit } from '../handoff/faults.js';
+import { ALL_GUARDS, guardBit } from '../handoff/guards.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
-import { RightAnswer } from './content.js';
+import { type Break, RightAnswer } from './content.js';
+import { type Content, ownerWords, Prompts } from './prompts.js';
 import type { Plan } from './plan.js';
 import { SIM, type SimTrace } from './sim-trace.js';
 import { Violation } from './violation.js';
 
-/** Tokens of a request's own content begin here: each names its owner. Below are the texts that prompts share. */
-const OWN_TOKENS = 4096;
-/** Texts that prompts begin with: the first two anybody's, the others one tenant's each. */
-const TEXTS_OF_ALL = 2;
-/** A text's number times this is added to its tokens: all texts are the same to a hash that sums modulo 97. */
-const TEXT_STRIDE = 97;
-const SAME_AGAIN = 6000;
 const ASKS_TOO_MUCH = 1500;
-/** Prompts and handles of the past that are remembered. */
-const REMEMBERED = 8;
+/** Rooms that clients name themselves, so that several do at once. */
 const ROOMS = 3;
+/** Handles of the past that somebody may send again. */
+const HANDLES_KEPT = 8;
 
 const OUTCOME = { finished: 1, refused: 2, failed: 3, aborted: 4 } as const;
 
@@ -38,33 +34,8 @@ export interface Outcomes {
   /** At the gateway: too long, or no place to wait. */
   turnedAway: number;
   cachedTokens: number;
-}
-
-interface Content {
-  /** Names the content in its tokens: the request that brought it first. */
-  readonly id: number;
-  readonly tenant: Tenant;
-  readonly prompt: Int32Array;
-  readonly text: number;
-  readonly shared: number;
-  /** Requests that brought it. */
-  uses: number;
-}
-
-interface Seen {
-  /** Content and its tokens of the text; the second is that of another content. */
-  id: number;
-  tokens: number;
-  others: number;
-}
-
-interface Tenant {
-  readonly account: TenantAccount;
-  readonly number: number;
-  readonly salt: string;
-  /** By text: the two prompts of this tenant that had most of it. */
-  readonly seen: Seen[];
-  readonly past: Content[];
+  /** Wrong inside their own tenant, or cut short; counted where a fault is on and every guard too, else a violation. */
+  spoiled: number;
 }
 
 interface Open {
@@ -78,51 +49,54 @@ interface Open {
   run: EngineRun | null;
   tokens: number;
   isStarted: boolean;
+  isSpoiled: boolean;
   hasEnded: boolean;
   isOver: boolean;
   at: number;
 }
 
+/** What the clients are told of the engine behind the gateway. */
+interface Sees {
+  /** Restarts of either node so far. */
+  readonly restarts: () => number;
+  /** The read over foreign content that was answered with the token. */
+  readonly breakBehind: (token: number) => Break | null;
+}
+
 export class Clients {
-  readonly outcomes: Outcomes = { finished: 0, refused: 0, failed: 0, aborted: 0, turnedAway: 0, cachedTokens: 0 };
+  readonly outcomes: Outcomes = {
+    finished: 0,
+    refused: 0,
+    failed: 0,
+    aborted: 0,
+    turnedAway: 0,
+    cachedTokens: 0,
+    spoiled: 0,
+  };
   submitted = 0;
   readonly room: WaitingRoom;
   readonly #plan: Plan;
   readonly #engine: EnginePort;
   readonly #chance: Prng;
   readonly #trace: SimTrace;
-  readonly #tenants: Tenant[];
+  readonly #prompts: Prompts;
   readonly #open: Open[] = [];
   readonly #handles: string[] = [];
-  readonly #restarts: () => number;
-  readonly #breakWords: () => string;
+  readonly #sees: Sees;
+  readonly #isGuardedFault: boolean;
+  /** The weak hash of `prefix-hash-collision` with the guard that keeps pages inside one tenant: what is wrong is wrong inside it. */
+  readonly #isWithinTenant: boolean;
 
-  constructor(
-    plan: Plan,
-    engine: EnginePort,
-    clock: Clock,
-    chance: Prng,
-    trace: SimTrace,
-    sees: { readonly restarts: () => number; readonly breakWords: () => string },
-  ) {
+  constructor(plan: Plan, engine: EnginePort, clock: Clock, chance: Prng, trace: SimTrace, sees: Sees) {
     this.#plan = plan;
     this.#engine = engine;
     this.#chance = chance;
     this.#trace = trace;
-    this.#restarts = sees.restarts;
-    this.#breakWords = sees.breakWords;
-    const texts = TEXTS_OF_ALL + plan.tenants;
-    this.#tenants = Array.from({ length: plan.tenants }, (_, index) => {
-      const salt = Array.from({ length: 8 }, () => chance.u32().toString(16).padStart(8, '0')).join('');
-      const account = openAccount({ number: index + 1, name: `tenant-${index + 1}`, salt });
-      return {
-        account,
-        number: index + 1,
-        salt,
-        seen: Array.from({ length: texts }, () => ({ id: -1, tokens: 0, others: 0 })),
-        past: [],
-      };
-    });
+    this.#sees = sees;
+    const { faults, guards } = plan.config.rules;
+    this.#isGuardedFault = faults !== 0 && guards === ALL_GUARDS;
+    this.#isWithinTenant = faults === faultBit('prefix-hash-collision') && (guards & guardBit('salt')) !== 0;
+    this.#prompts = new Prompts(plan, chance);
     const { context, decodePool, pageTokens, runningMax } = plan.config;
     const size = {
       runningMax,
@@ -143,21 +117,19 @@ export class Clients {
 
   /** One request of a tenant, as the gateway's ladder would pass it on. */
   submit(): void {
-    const tenant = this.#chance.pick(this.#tenants);
     const id = this.submitted++;
-    const again = this.#draw(SAME_AGAIN) && tenant.past.length > 0;
-    const content = again ? this.#chance.pick(tenant.past) : this.#newContent(id, tenant);
+    const content = this.#prompts.draw(id);
     const maxAsked = this.#draw(ASKS_TOO_MUCH)
       ? this.#plan.config.context
       : this.#chance.between(1, this.#plan.outputTokensMax);
     const { length } = content.prompt;
-    this.#trace.record(SIM.submit, id, tenant.number, length, maxAsked);
+    this.#trace.record(SIM.submit, id, content.tenant.number, length, maxAsked);
     const isAdmitting = this.#isOn('admission');
     const verdict = isAdmitting ? decideAdmission(length, maxAsked, this.#plan.config) : null;
     if (verdict !== null && verdict.kind !== 'admitted') return this.#turnAway(id, 1);
     const maxTokens =
       verdict === null ? Math.max(1, Math.min(maxAsked, this.#plan.config.context - length)) : verdict.maxTokens;
-    this.#remember(content);
+    this.#prompts.remember(content);
     this.#enter(this.#newOpen(id, content, maxTokens), isAdmitting ? length + maxTokens - 1 : 0);
   }
 
@@ -169,35 +141,6 @@ export class Clients {
     return this.#chance.u32() >>> 16 < of65536;
   }
 
-  #newContent(id: number, tenant: Tenant): Content {
-    const tokens = this.#chance.between(1, this.#plan.promptTokensMax);
-    const isSharing = this.#draw(this.#plan.prefixes);
-    const of = this.#chance.below(TEXTS_OF_ALL + 1);
-    const text = of < TEXTS_OF_ALL ? of : TEXTS_OF_ALL + tenant.number - 1;
-    const { pageTokens } = this.#plan.config;
-    const whole = Math.floor((tokens - 1) / pageTokens) * pageTokens;
-    const shared = isSharing && whole > 0 ? this.#chance.between(1, whole) : 0;
-    const prompt = new Int32Array(tokens);
-    for (let i = 0; i < tokens; i++) {
-      prompt[i] = i < shared ? 1 + (i % TEXT_STRIDE) + text * TEXT_STRIDE : OWN_TOKENS + id;
-    }
-    return { id, tenant, prompt, text, shared, uses: 0 };
-  }
-
-  #remember(content: Content): void {
-    const { id, tenant, text, shared } = content;
-    content.uses++;
-    if (content.uses > 1) return;
-    const seen = tenant.seen[text];
-    if (seen !== undefined && shared > seen.tokens) {
-      seen.others = seen.tokens;
-      seen.tokens = shared;
-      seen.id = id;
-    } else if (seen !== undefined) seen.others = Math.max(seen.others, shared);
-    tenant.past.push(content);
-    if (tenant.past.length > REMEMBERED) tenant.past.shift();
-  }
-
   #newOpen(id: number, content: Content, maxTokens: number): Open {
     return {
       id,
@@ -205,11 +148,12 @@ export class Clients {
       maxTokens,
       right: new RightAnswer(content.prompt),
       ignoreEos: this.#draw(32_768),
-      restarts: this.#restarts(),
+      restarts: this.#sees.restarts(),
       ticket: null,
       run: null,
       tokens: 0,
       isStarted: false,
+      isSpoiled: false,
       hasEnded: false,
       isOver: false,
       at: -1,
@@ -274,9 +218,9 @@ export class Clients {
       throw new Violation('everyRequestSettlesOnce', `request ${one.id} started twice`);
     one.isStarted = true;
     this.outcomes.cachedTokens += cachedTokens;
-    const mayShare = this.#mayShare(one);
+    const mayShare = this.#prompts.mayShare(one.content);
     // A second attempt may find what the first one sealed.
-    if (cachedTokens > mayShare && one.restarts === this.#restarts()) {
+    if (cachedTokens > mayShare && one.restarts === this.#sees.restarts()) {
       throw new Violation(
         'noForeignPrefix',
         `request ${one.id} of tenant ${one.content.tenant.number} was given ${cachedTokens} tokens of kept pages; prompts of its own tenant began like it for ${mayShare}`,
@@ -284,30 +228,37 @@ export class Clients {
     }
   }
 
-  /** Tokens of its prompt that other prompts of its own tenant had, up to now. */
-  #mayShare({ content }: Open): number {
-    if (content.uses > 1) return content.prompt.length;
-    const seen = content.tenant.seen[content.text];
-    if (seen === undefined) return 0;
-    return Math.min(content.shared, seen.id === content.id ? seen.others : seen.tokens);
-  }
-
   /** A token that leaves has to be the one that follows from the request's own content. */
   #token(one: Open, token: number): void {
     one.tokens++;
     this.#trace.record(SIM.token, one.id, token, one.tokens);
-    const { id, right, content } = one;
     if (!one.isStarted || one.hasEnded) {
-      throw new Violation('everyRequestSettlesOnce', `request ${id} got a token before its start or after its end`);
+      throw new Violation('everyRequestSettlesOnce', `request ${one.id} got a token before its start or after its end`);
     }
-    if (token !== right.next) {
-      throw new Violation(
-        'noForeignRead',
-        `token ${one.tokens} of request ${id} of tenant ${content.tenant.number} does not follow from its own content${this.#breakWords()}`,
-      );
-    }
-    right.feed(token);
+    if (!one.isSpoiled && token !== one.right.next) this.#wrong(one, this.#wrongToken(one, token));
+    one.right.feed(token);
     one.run?.acknowledge(one.tokens);
+  }
+
+  /** Whose content it follows from, as far as what was read tells. */
+  #wrongToken(one: Open, token: number): Violation {
+    const found = this.#sees.breakBehind(token);
+    const whose =
+      found === null ? '' : `; page ${found.page}, read at place ${found.place}, holds ${ownerWords(found.token)}`;
+    return new Violation(
+      this.#isWithinTenant ? 'answersAreRight' : 'noForeignRead',
+      `token ${one.tokens} of request ${one.id} of tenant ${one.content.tenant.number} does not follow from its own content${whose}`,
+    );
+  }
+
+  /**
+   * With a fault on and every guard on, an answer that is wrong inside its own tenant, or cut short, is counted: the guards promise
+   * that nothing of another tenant leaves.
+   */
+  #wrong(one: Open, violation: Violation): void {
+    if (violation.invariant !== 'answersAreRight' || !this.#isGuardedFault) throw violation;
+    if (!one.isSpoiled) this.outcomes.spoiled++;
+    one.isSpoiled = true;
   }
 
   #ended(one: Open, end: EngineEnd): void {
@@ -324,16 +275,20 @@ export class Clients {
         `request ${id} has ${content.prompt.length} tokens; decode counted ${end.promptTokens}, prefill ${end.prefillTokens}`,
       );
     }
+    if (one.isSpoiled) return;
     const isStopped = right.next === TOKEN_EOS && !one.ignoreEos;
     if (!isStopped && one.tokens !== one.maxTokens) {
-      throw new Violation(
-        'noForeignRead',
-        `request ${id} ended after ${one.tokens} of ${one.maxTokens} tokens, and its text goes on${this.#breakWords()}`,
+      this.#wrong(
+        one,
+        new Violation(
+          'answersAreRight',
+          `request ${id} ended as finished after ${one.tokens} of ${one.maxTokens} tokens`,
+        ),
       );
     }
     if (end.handle === '') return;
     this.#handles.push(end.handle);
-    if (this.#handles.length > REMEMBERED) this.#handles.shift();
+    if (this.#handles.length > HANDLES_KEPT) this.#handles.shift();
   }
 
   #released(one: Open): void {
@@ -381,10 +336,4 @@ export class Clients {
     const settled = finished + refused + failed + aborted + turnedAway;
     return settled === this.submitted ? null : `${this.submitted} requests came, ${settled} were settled`;
   }
-}
-
-/** Whose content a token names, for the words of a violation. */
-export function ownerWords(token: number): string {
-  if (token >= OWN_TOKENS) return `content of request ${token - OWN_TOKENS}`;
-  return token === 0 ? 'nothing that was ever written' : 'content that does not go on from there';
 }

@@ -43,20 +43,27 @@ export class RightAnswer {
   }
 }
 
-/** Where what was read last did not go on from what stood before it. */
+/** Where what was read did not go on from what stood before it. */
 export interface Break {
   readonly page: number;
   readonly place: number;
   /** The token that lies there; in a prompt it names its owner. 0: nothing was ever written. */
   readonly token: number;
+  /** What was answered over it. */
+  answer: number;
 }
+
+/** Breaks that are remembered until their answer arrives. */
+const BREAKS_MAX = 64;
 
 const SHAPE = { vocab: VOCAB, hidden: 4, layers: 1, heads: 1, kvHeads: 1, headDim: 8, intermediate: 4 };
 
 /** One layer over one pool. Its K row holds chain and token, its V row the chain once more. */
 export class ContentModel implements Model {
   readonly config: Model['config'] = { ...SHAPE, ropeTheta: 1, rmsEps: 1 };
-  lastBreak: Break | null = null;
+  /** The latest breaks, oldest first; one a read. */
+  readonly breaks: Break[] = [];
+  #break: Break | null = null;
   readonly #pool: PagePool;
   readonly #pageTokens: number;
   /** Called between what a step reads first and what it reads last: writes land while others read. */
@@ -108,6 +115,7 @@ export class ContentModel implements Model {
   #begin(): void {
     this.#chain = CHAIN_SEED;
     this.#read = 0;
+    this.#break = null;
   }
 
   /** Word of the K row of a position. */
@@ -122,9 +130,10 @@ export class ContentModel implements Model {
     const at = this.#at(position, pages);
     const token = words[at + 1] ?? 0;
     const chain = words[at] ?? 0;
-    if (chain !== mix(this.#chain, token) || words[at + this.#pageTokens * ROW_WORDS] !== chain) {
+    const isBroken = chain !== mix(this.#chain, token) || words[at + this.#pageTokens * ROW_WORDS] !== chain;
+    if (isBroken && this.#break === null) {
       const place = Math.floor(position / this.#pageTokens);
-      this.lastBreak = { page: pages[place] ?? -1, place, token };
+      this.#break = { page: pages[place] ?? -1, place, token, answer: -1 };
     }
     this.#chain = chain;
     this.#read = mix(this.#read, chain);
@@ -145,5 +154,9 @@ export class ContentModel implements Model {
     const token = tokenOf(this.#read);
     this.#logits[from + token] = 1;
     this.#ones[row] = token;
+    if (this.#break === null) return;
+    this.#break.answer = token;
+    this.breaks.push(this.#break);
+    if (this.breaks.length > BREAKS_MAX) this.breaks.shift();
   }
 }

@@ -73,6 +73,8 @@ export interface Plan {
 const ALWAYS = 65_536;
 const PAGE_TOKENS = [1, 4, 16, 16] as const;
 const RUNNING = [1, 2, 3, 4, 8, 16, 32, 64] as const;
+/** Faults that need writes which are late. */
+const LATE_FAULTS: readonly FaultName[] = ['reuse-before-drain', 'timeout-authorises-reuse', 'unfenced-restart'];
 /** Pages of a whole context. */
 const CONTEXT_PAGES = 8;
 
@@ -97,6 +99,7 @@ export function planOf(options: SimOptions): Plan {
   const needsOversized = fault !== null && CATALOGUE[fault].needsSmallPrefill;
   const oversized = drawn('oversized', needsOversized ? 1 : 0.25, 1);
   const prefillPages = oversized > 0 ? Math.max(1, promptPagesMax - 1 - chance.below(2)) : prefillAsked;
+  const isLate = fault !== null && LATE_FAULTS.includes(fault);
   const prefixes = drawn('prefixes', fault === null ? 0.3 : 0.8, ALWAYS / 4, ALWAYS / 2, ALWAYS - 2000);
   const base = engineConfig({
     faults: fault === null ? [] : [fault],
@@ -123,10 +126,10 @@ export function planOf(options: SimOptions): Plan {
     loss: drawn('loss', 0.6, 300, 1500, 6000),
     repeats: drawn('repeats', 0.6, 300, 1500, 6000),
     reorderWindow: 1 + drawn('reordering', 0.7, 1, 3, 7),
-    landing: isIn('late-writes') ? chance.pick([ALWAYS, 40_000, 12_000, 4000]) : ALWAYS,
-    aborts: drawn('aborts', 0.7, 100, 400, 1500),
+    landing: isIn('late-writes') ? chance.pick(isLate ? [4000, 1000, 300] : [ALWAYS, 40_000, 12_000, 4000]) : ALWAYS,
+    aborts: drawn('aborts', isLate ? 1 : 0.7, 100, 400, 1500),
     stormMax: chance.pick([1, 1, 8, 64]),
-    prefillRestarts: drawn('prefill-restarts', 0.5, 10, 30, 100),
+    prefillRestarts: drawn('prefill-restarts', fault === 'retry-keeps-attempt' || isLate ? 1 : 0.5, 10, 30, 100),
     decodeRestarts: drawn('decode-restarts', 0.4, 10, 30, 60),
     handles: drawn('handles', 0.3, 2000, 12_000),
     rooms: drawn('rooms', 0.3, 4000, 20_000),

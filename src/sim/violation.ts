@@ -2,6 +2,7 @@
 export type SimInvariant =
   | 'noForeignRead'
   | 'noForeignPrefix'
+  | 'answersAreRight'
   | 'everyRequestSettlesOnce'
   | 'everythingComesToRest'
   | 'countsAreTheGateways'

@@ -7,7 +7,7 @@ import { AssertionFailure } from '../base/assert.js';
 import { ManualClock } from '../base/clock.js';
 import { Prng } from '../base/prng.js';
 import { countPages } from '../handoff/ledger.js';
-import { Clients, type Outcomes, ownerWords } from './clients.js';
+import { Clients, type Outcomes } from './clients.js';
 import { type Plan, planOf, type SimOptions } from './plan.js';
 import { CHANNEL, type Down, type Message, Post } from './post.js';
 import { SimEngine } from './sim-engine.js';
@@ -80,7 +80,7 @@ class SimWorld {
     this.#engine = new SimEngine(this.#plan, this.#clock, seeds.fork(), this.#post, this.#trace);
     this.#clients = new Clients(this.#plan, this.#engine.coordinator, this.#clock, seeds.fork(), this.#trace, {
       restarts: () => this.#engine.restarts,
-      breakWords: () => this.#breakWords(),
+      breakBehind: (token) => this.#engine.breakBehind(token),
     });
   }
 
@@ -212,12 +212,6 @@ class SimWorld {
       );
     }
     for (let which = 0; which < 3; which++) this.#engine.check(which);
-  }
-
-  #breakWords(): string {
-    const found = this.#engine.lastBreak;
-    if (found === null) return '';
-    return `; page ${found.page}, read at place ${found.place}, holds ${ownerWords(found.token)}`;
   }
 
   #counts(): SimCounts {
