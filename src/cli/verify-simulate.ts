@@ -73,6 +73,10 @@ function verdictOf({ fault, guards }: SimulateOptions, runs: readonly Run[]): Ve
   return isBroken('off') ? 'caught' : 'missed';
 }
 
+function perCpuMinute({ counts, cpuS }: SimReport): number {
+  return Math.round((counts.requests / Math.max(0.001, cpuS)) * 60);
+}
+
 const number = (value: number): string => value.toLocaleString('en-US');
 
 function perMinute({ counts, wallMs }: SimReport): number {
@@ -87,7 +91,7 @@ function runLines(options: SimulateOptions, { side, report, shrunk }: Run): stri
       : `${options.fault} with ${side === 'on' ? 'every guard on' : `${CATALOGUE[options.fault].guards.join(', ')} off`}`;
   const last = worlds === 1 ? '' : ` and on`;
   const lines = [
-    `seed ${options.seed}${last}, ${rules}: ${number(worlds)} worlds, ${number(counts.requests)} requests in ${(wallMs / 1000).toFixed(1)} s, ${number(perMinute(report))} a minute`,
+    `seed ${options.seed}${last}, ${rules}: ${number(worlds)} worlds, ${number(counts.requests)} requests in ${(wallMs / 1000).toFixed(1)} s, ${number(perMinute(report))} a minute, ${number(perCpuMinute(report))} a CPU-minute`,
     `  ${number(counts.finished)} answered, ${number(counts.aborted)} aborted, ${number(counts.refused)} refused, ${number(counts.failed)} failed, ${number(counts.turnedAway)} turned away at the gateway; ${number(counts.cachedTokens)} tokens from kept pages`,
     `  ${number(counts.lost)} messages lost, ${number(counts.repeated)} repeated, ${number(counts.overtaken)} overtaken; ${number(counts.landed)} writes landed, ${number(counts.refusedWrites)} refused; ${number(counts.restarts)} restarts`,
   ];
@@ -115,6 +119,7 @@ function reportJson(options: SimulateOptions, runs: readonly Run[], verdict: Ver
       guards: side,
       worlds: report.worlds,
       requestsAMinute: perMinute(report),
+      requestsACpuMinute: perCpuMinute(report),
       wallMs: Math.round(report.wallMs),
       trace: report.hash,
       counts: report.counts,

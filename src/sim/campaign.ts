@@ -1,6 +1,7 @@
 /** Many worlds, one after another, for a time or a number of them, on one thread or several. */
 import { Worker } from 'node:worker_threads';
 import { SystemClock } from '../base/clock.js';
+import { threadCpuS } from '../base/cpu.js';
 import type { SimOptions } from './plan.js';
 import { type SimCounts, type SimResult, simulate } from './world.js';
 
@@ -20,6 +21,8 @@ export interface SimReport {
   /** Of the only world; null: there were several. */
   readonly hash: string | null;
   readonly wallMs: number;
+  /** Of all threads together. */
+  readonly cpuS: number;
 }
 
 /** The part of a campaign that one thread runs: every `stride`-th world, from `first` on. */
@@ -40,6 +43,7 @@ export function runShare({ campaign, first, stride, stop }: Share): SimReport {
   const clock = new SystemClock();
   const cell = new Int32Array(stop);
   const startMs = clock.nowMs();
+  const startCpuS = threadCpuS();
   let counts = zeroCounts();
   let failed: SimResult | null = null;
   let hash: string | null = null;
@@ -54,7 +58,7 @@ export function runShare({ campaign, first, stride, stop }: Share): SimReport {
     failed = result;
     Atomics.store(cell, 0, 1);
   }
-  return { worlds, counts, failed, hash, wallMs: clock.nowMs() - startMs };
+  return { worlds, counts, failed, hash, wallMs: clock.nowMs() - startMs, cpuS: threadCpuS() - startCpuS };
 }
 
 /** In this thread where one is enough. */
@@ -69,6 +73,7 @@ export async function runCampaign(campaign: SimCampaign, threads: number): Promi
     failed: earlier(one.failed, other.failed, campaign.options.seed),
     hash: null,
     wallMs: Math.max(one.wallMs, other.wallMs),
+    cpuS: one.cpuS + other.cpuS,
   }));
 }
 

@@ -9,7 +9,7 @@ import { type Ticket, WaitingRoom } from '../gateway/waiting.js';
 import { decideAdmission } from '../handoff/admission.js';
 import type { EngineEnd, EnginePort, EngineRun } from '../handoff/engine-port.js';
 import { faultBit } from '../handoff/faults.js';
-import { ALL_GUARDS, guardBit } from '../handoff/guards.js';
+import { guardBit } from '../handoff/guards.js';
 import { TOKEN_EOS } from '../tokenizer/bytes.js';
 import { type Break, RightAnswer } from './content.js';
 import { type Content, ownerWords, Prompts } from './prompts.js';
@@ -34,7 +34,7 @@ export interface Outcomes {
   /** At the gateway: too long, or no place to wait. */
   turnedAway: number;
   cachedTokens: number;
-  /** Wrong inside their own tenant, or cut short; counted where a fault is on and every guard too, else a violation. */
+  /** Wrong inside their own tenant, or cut short; counted where a fault is on, else a violation. */
   spoiled: number;
 }
 
@@ -83,7 +83,7 @@ export class Clients {
   readonly #open: Open[] = [];
   readonly #handles: string[] = [];
   readonly #sees: Sees;
-  readonly #isGuardedFault: boolean;
+  readonly #isFaulty: boolean;
   /** The weak hash of `prefix-hash-collision` with the guard that keeps pages inside one tenant: what is wrong is wrong inside it. */
   readonly #isWithinTenant: boolean;
 
@@ -94,7 +94,7 @@ export class Clients {
     this.#trace = trace;
     this.#sees = sees;
     const { faults, guards } = plan.config.rules;
-    this.#isGuardedFault = faults !== 0 && guards === ALL_GUARDS;
+    this.#isFaulty = faults !== 0;
     this.#isWithinTenant = faults === faultBit('prefix-hash-collision') && (guards & guardBit('salt')) !== 0;
     this.#prompts = new Prompts(plan, chance);
     const { context, decodePool, pageTokens, runningMax } = plan.config;
@@ -127,8 +127,10 @@ export class Clients {
     const isAdmitting = this.#isOn('admission');
     const verdict = isAdmitting ? decideAdmission(length, maxAsked, this.#plan.config) : null;
     if (verdict !== null && verdict.kind !== 'admitted') return this.#turnAway(id, 1);
-    const maxTokens =
-      verdict === null ? Math.max(1, Math.min(maxAsked, this.#plan.config.context - length)) : verdict.maxTokens;
+    const { context, decodePool } = this.#plan.config;
+    // Unadmitted, a request is clamped by the engine alone.
+    const clamped = Math.max(1, Math.min(maxAsked, context - length, decodePool - length + 1));
+    const maxTokens = verdict === null ? clamped : verdict.maxTokens;
     this.#prompts.remember(content);
     this.#enter(this.#newOpen(id, content, maxTokens), isAdmitting ? length + maxTokens - 1 : 0);
   }
@@ -252,11 +254,11 @@ export class Clients {
   }
 
   /**
-   * With a fault on and every guard on, an answer that is wrong inside its own tenant, or cut short, is counted: the guards promise
-   * that nothing of another tenant leaves.
+   * With a fault on, an answer that is wrong inside its own tenant, or cut short, is counted and the world goes on: what is looked
+   * for is harm to another.
    */
   #wrong(one: Open, violation: Violation): void {
-    if (violation.invariant !== 'answersAreRight' || !this.#isGuardedFault) throw violation;
+    if (violation.invariant !== 'answersAreRight' || !this.#isFaulty) throw violation;
     if (!one.isSpoiled) this.outcomes.spoiled++;
     one.isSpoiled = true;
   }

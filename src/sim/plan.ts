@@ -73,7 +73,7 @@ export interface Plan {
 const ALWAYS = 65_536;
 const PAGE_TOKENS = [1, 4, 16, 16] as const;
 const RUNNING = [1, 2, 3, 4, 8, 16, 32, 64] as const;
-/** Faults that need writes which are late. */
+/** Faults that need writes which are late, pages that are soon somebody else's, and answers that are read meanwhile. */
 const LATE_FAULTS: readonly FaultName[] = ['reuse-before-drain', 'timeout-authorises-reuse', 'unfenced-restart'];
 /** Pages of a whole context. */
 const CONTEXT_PAGES = 8;
@@ -93,13 +93,13 @@ export function planOf(options: SimOptions): Plan {
   const context = CONTEXT_PAGES * pageTokens;
   const promptPagesMax = chance.between(2, 5);
   const chunkTokens = pageTokens * chance.pick([1, 1, 2, 4]);
+  const isLate = fault !== null && LATE_FAULTS.includes(fault);
   // From a pool that holds one request at a time to one that is never full.
-  const decodePages = promptPagesMax + 1 + chance.below(1 + Math.min(runningMax, 24) * promptPagesMax);
+  const decodePages = promptPagesMax + 1 + chance.below(1 + Math.min(runningMax, isLate ? 2 : 24) * promptPagesMax);
   const prefillAsked = promptPagesMax + chance.below(1 + 3 * promptPagesMax);
   const needsOversized = fault !== null && CATALOGUE[fault].needsSmallPrefill;
   const oversized = drawn('oversized', needsOversized ? 1 : 0.25, 1);
   const prefillPages = oversized > 0 ? Math.max(1, promptPagesMax - 1 - chance.below(2)) : prefillAsked;
-  const isLate = fault !== null && LATE_FAULTS.includes(fault);
   const prefixes = drawn('prefixes', fault === null ? 0.3 : 0.8, ALWAYS / 4, ALWAYS / 2, ALWAYS - 2000);
   const base = engineConfig({
     faults: fault === null ? [] : [fault],
@@ -122,7 +122,7 @@ export function planOf(options: SimOptions): Plan {
     openMax: 2 + runningMax + chance.below(1 + runningMax),
     tenants: chance.pick([1, 2, 2, 3]),
     promptTokensMax: promptPagesMax * pageTokens,
-    outputTokensMax: chance.pick([1, 3, 6, pageTokens + 2]),
+    outputTokensMax: chance.pick(isLate ? [6, 6, pageTokens + 2] : [1, 3, 6, pageTokens + 2]),
     loss: drawn('loss', 0.6, 300, 1500, 6000),
     repeats: drawn('repeats', 0.6, 300, 1500, 6000),
     reorderWindow: 1 + drawn('reordering', 0.7, 1, 3, 7),

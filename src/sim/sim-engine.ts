@@ -222,6 +222,7 @@ export class SimEngine {
 
   /** What a dead prefill had posted may land for as long as nobody has fenced it. */
   landDead(): void {
+    if (this.#deadWires.length === 0) return;
     for (const { wire } of this.#deadWires) {
       const { landed, refused } = wire;
       wire.poll(this.#clock.nowMs());
