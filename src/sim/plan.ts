@@ -55,6 +55,8 @@ export interface Plan {
   readonly reorderWindow: number;
   /** How often a write that could land does, each time it is asked. */
   readonly landing: number;
+  /** Of an eighth of the writes: so much more seldom. */
+  readonly straggling: number;
   readonly aborts: number;
   /** Requests that leave together. */
   readonly stormMax: number;
@@ -88,14 +90,14 @@ export function planOf(options: SimOptions): Plan {
     const value = chance.pick(of);
     return has && isIn(trouble) ? value : 0;
   };
+  const isLate = fault !== null && LATE_FAULTS.includes(fault);
   const pageTokens = chance.pick(PAGE_TOKENS);
-  const runningMax = chance.pick(RUNNING);
+  const runningMax = chance.pick(isLate ? [4, 8] : RUNNING);
   const context = CONTEXT_PAGES * pageTokens;
   const promptPagesMax = chance.between(2, 5);
   const chunkTokens = pageTokens * chance.pick([1, 1, 2, 4]);
-  const isLate = fault !== null && LATE_FAULTS.includes(fault);
   // From a pool that holds one request at a time to one that is never full.
-  const decodePages = promptPagesMax + 1 + chance.below(1 + Math.min(runningMax, isLate ? 2 : 24) * promptPagesMax);
+  const decodePages = promptPagesMax + 1 + chance.below(1 + Math.min(runningMax, isLate ? 3 : 24) * promptPagesMax);
   const prefillAsked = promptPagesMax + chance.below(1 + 3 * promptPagesMax);
   const needsOversized = fault !== null && CATALOGUE[fault].needsSmallPrefill;
   const oversized = drawn('oversized', needsOversized ? 1 : 0.25, 1);
@@ -127,8 +129,9 @@ export function planOf(options: SimOptions): Plan {
     repeats: drawn('repeats', 0.6, 300, 1500, 6000),
     reorderWindow: 1 + drawn('reordering', 0.7, 1, 3, 7),
     landing: isIn('late-writes') ? chance.pick(isLate ? [4000, 1000, 300] : [ALWAYS, 40_000, 12_000, 4000]) : ALWAYS,
-    aborts: drawn('aborts', isLate ? 1 : 0.7, 100, 400, 1500),
-    stormMax: chance.pick([1, 1, 8, 64]),
+    straggling: isIn('late-writes') ? (isLate ? 64 : chance.pick([1, 4, 16])) : 1,
+    aborts: drawn('aborts', isLate ? 1 : 0.7, 100, 400, isLate ? 800 : 1500),
+    stormMax: chance.pick(isLate ? [1, 2, 4] : [1, 1, 8, 64]),
     prefillRestarts: drawn('prefill-restarts', fault === 'retry-keeps-attempt' || isLate ? 1 : 0.5, 10, 30, 100),
     decodeRestarts: drawn('decode-restarts', 0.4, 10, 30, 60),
     handles: drawn('handles', 0.3, 2000, 12_000),

@@ -16,6 +16,7 @@ import { brokenInvariant, everyPageIsAccountedFor } from '../handoff/invariants.
 import { pageGeometry } from '../kv/geometry.js';
 import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
+import type { PostedWrite } from '../kv/wire.js';
 import { type Break, ContentModel, ROW_WORDS } from './content.js';
 import type { Plan } from './plan.js';
 import { CHANNEL, type Post } from './post.js';
@@ -170,8 +171,12 @@ export class SimEngine {
     const { wire } = this.prefill;
     if (wire === this.#gatedWire) return;
     this.#gatedWire = wire;
-    if (this.#plan.landing < 65_536) {
-      wire.hold(() => !this.#post.isCalm && this.#chance.u32() >>> 16 >= this.#plan.landing);
+    const { landing, straggling } = this.#plan;
+    if (landing < 65_536 || straggling > 1) {
+      wire.hold(
+        (write) =>
+          !this.#post.isCalm && this.#chance.u32() >>> 16 >= (isStraggler(write) ? landing / straggling : landing),
+      );
     }
     if (this.#plan.tears > 0) wire.tearWrites(() => this.#chance.u32() >>> 16 < this.#plan.tears);
   }
@@ -323,4 +328,9 @@ export class SimEngine {
 
 function isDue({ busy, wakeAtMs }: Turn, clock: Clock): boolean {
   return busy || (wakeAtMs !== null && wakeAtMs <= clock.nowMs());
+}
+
+/** One write in eight, always the same one. */
+function isStraggler({ slot, attempt, targetPage }: PostedWrite): boolean {
+  return ((slot * 5 + attempt * 3 + targetPage) & 7) === 0;
 }
