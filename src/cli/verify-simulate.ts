@@ -1,9 +1,10 @@
 /** `cofferdam verify --simulate`: seeded worlds of the code that runs; a world that breaks is shrunk and told with the line that replays it. */
 import { CATALOGUE, guardsAgainst } from '../handoff/faults.js';
 import { ALL_GUARDS } from '../handoff/guards.js';
-import { runCampaign, SIM_THREADS_DEFAULT, type SimReport } from '../sim/campaign.js';
+import { runCampaign, SIM_THREADS_DEFAULT } from '../sim/campaign.js';
 import type { SimOptions } from '../sim/plan.js';
 import { replayLine, shrink, type Shrunk } from '../sim/shrink.js';
+import type { SimReport } from '../sim/share.js';
 import { simulate } from '../sim/world.js';
 import type { VerifyFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';

@@ -80,64 +80,87 @@ const LATE_FAULTS: readonly FaultName[] = ['reuse-before-drain', 'timeout-author
 /** Pages of a whole context. */
 const CONTEXT_PAGES = 8;
 
-export function planOf(options: SimOptions): Plan {
-  const { fault, guards } = options;
-  const chance = new Prng(options.seed);
-  const isIn = (trouble: Trouble): boolean => !options.without.includes(trouble);
-  // Each is drawn whether or not it is used, so that what is left out moves nothing else.
-  const drawn = (trouble: Trouble, odds: number, ...of: readonly number[]): number => {
-    const has = chance.chance(odds);
-    const value = chance.pick(of);
-    return has && isIn(trouble) ? value : 0;
-  };
-  const isLate = fault !== null && LATE_FAULTS.includes(fault);
+/** Draws of one seed, of which some may be left out. */
+class Draws {
+  readonly chance: Prng;
+  readonly #without: readonly Trouble[];
+
+  constructor({ seed, without }: SimOptions) {
+    this.chance = new Prng(seed);
+    this.#without = without;
+  }
+
+  /** One of `of`, with the odds given; else, or where the trouble is left out, `otherwise`. What is left out moves no other draw. */
+  of(trouble: Trouble, odds: number, of: readonly number[], otherwise = 0): number {
+    const has = this.chance.chance(odds);
+    const value = this.chance.pick(of);
+    return has && !this.#without.includes(trouble) ? value : otherwise;
+  }
+}
+
+interface Sizes {
+  readonly config: EngineConfig;
+  readonly promptPagesMax: number;
+  readonly prefixes: number;
+}
+
+/** From a pool that holds one request at a time to one that is never full; prefill's and decode's are drawn apart. */
+function sizesOf({ seed, fault, guards }: SimOptions, draws: Draws, isLate: boolean): Sizes {
+  const { chance } = draws;
   const pageTokens = chance.pick(PAGE_TOKENS);
   const runningMax = chance.pick(isLate ? [4, 8] : RUNNING);
-  const context = CONTEXT_PAGES * pageTokens;
   const promptPagesMax = chance.between(2, 5);
   const chunkTokens = pageTokens * chance.pick([1, 1, 2, 4]);
-  // From a pool that holds one request at a time to one that is never full.
   const decodePages = promptPagesMax + 1 + chance.below(1 + Math.min(runningMax, isLate ? 3 : 24) * promptPagesMax);
   const prefillAsked = promptPagesMax + chance.below(1 + 3 * promptPagesMax);
   const needsOversized = fault !== null && CATALOGUE[fault].needsSmallPrefill;
-  const oversized = drawn('oversized', needsOversized ? 1 : 0.25, 1);
-  const prefillPages = oversized > 0 ? Math.max(1, promptPagesMax - 1 - chance.below(2)) : prefillAsked;
-  const prefixes = drawn('prefixes', fault === null ? 0.3 : 0.8, ALWAYS / 4, ALWAYS / 2, ALWAYS - 2000);
-  const base = engineConfig({
-    faults: fault === null ? [] : [fault],
-    seed: options.seed >>> 0,
-    ...(guards === null ? {} : { guards }),
-  });
+  const missing = draws.of('oversized', needsOversized ? 1 : 0.25, [1, 2]);
+  const prefillPages = missing > 0 ? Math.max(1, promptPagesMax - missing) : prefillAsked;
+  const prefixes = draws.of('prefixes', fault === null ? 0.3 : 0.8, [ALWAYS / 4, ALWAYS / 2, ALWAYS - 2000]);
+  const zeroOnRelease = chance.chance(0.2) && fault === null;
+  const faults = fault === null ? [] : [fault];
+  const base = engineConfig({ faults, seed: seed >>> 0, zeroOnRelease, ...(guards === null ? {} : { guards }) });
+  const config = {
+    ...base,
+    context: CONTEXT_PAGES * pageTokens,
+    pageTokens,
+    runningMax,
+    chunkTokens,
+    prefillPool: prefillPages * pageTokens,
+    decodePool: decodePages * pageTokens,
+    prefixCache: base.prefixCache && prefixes > 0,
+  };
+  return { config, promptPagesMax, prefixes };
+}
+
+export function planOf(options: SimOptions): Plan {
+  const { fault, steps, requests } = options;
+  const draws = new Draws(options);
+  const { chance } = draws;
+  const isLate = fault !== null && LATE_FAULTS.includes(fault);
+  const { config, promptPagesMax, prefixes } = sizesOf(options, draws, isLate);
+  const { pageTokens, runningMax } = config;
   return {
-    config: {
-      ...base,
-      context,
-      pageTokens,
-      runningMax,
-      chunkTokens,
-      prefillPool: prefillPages * pageTokens,
-      decodePool: decodePages * pageTokens,
-      prefixCache: base.prefixCache && prefixes > 0,
-    },
-    steps: options.steps,
-    requests: options.requests,
+    config,
+    steps,
+    requests,
+    prefixes,
     openMax: 2 + runningMax + chance.below(1 + runningMax),
     tenants: chance.pick([1, 2, 2, 3]),
     promptTokensMax: promptPagesMax * pageTokens,
     outputTokensMax: chance.pick(isLate ? [6, 6, pageTokens + 2] : [1, 3, 6, pageTokens + 2]),
-    loss: drawn('loss', 0.6, 300, 1500, 6000),
-    repeats: drawn('repeats', 0.6, 300, 1500, 6000),
-    reorderWindow: 1 + drawn('reordering', 0.7, 1, 3, 7),
-    landing: isIn('late-writes') ? chance.pick(isLate ? [4000, 1000, 300] : [ALWAYS, 40_000, 12_000, 4000]) : ALWAYS,
-    straggling: isIn('late-writes') ? (isLate ? 64 : chance.pick([1, 4, 16])) : 1,
-    aborts: drawn('aborts', isLate ? 1 : 0.7, 100, 400, isLate ? 800 : 1500),
+    loss: draws.of('loss', 0.6, [300, 1500, 6000]),
+    repeats: draws.of('repeats', 0.6, [300, 1500, 6000]),
+    reorderWindow: draws.of('reordering', 0.7, [2, 4, 8], 1),
+    landing: draws.of('late-writes', 1, isLate ? [4000, 1000, 300] : [ALWAYS, 40_000, 12_000, 4000], ALWAYS),
+    straggling: draws.of('late-writes', 1, isLate ? [64] : [1, 4, 16], 1),
+    aborts: draws.of('aborts', isLate ? 1 : 0.7, [100, 400, isLate ? 800 : 1500]),
     stormMax: chance.pick(isLate ? [1, 2, 4] : [1, 1, 8, 64]),
-    prefillRestarts: drawn('prefill-restarts', fault === 'retry-keeps-attempt' || isLate ? 1 : 0.5, 10, 30, 100),
-    decodeRestarts: drawn('decode-restarts', 0.4, 10, 30, 60),
-    handles: drawn('handles', 0.3, 2000, 12_000),
-    rooms: drawn('rooms', 0.3, 4000, 20_000),
-    prefixes,
+    prefillRestarts: draws.of('prefill-restarts', fault === 'retry-keeps-attempt' || isLate ? 1 : 0.5, [10, 30, 100]),
+    decodeRestarts: draws.of('decode-restarts', 0.4, [10, 30, 60]),
+    handles: draws.of('handles', 0.3, [2000, 12_000]),
+    rooms: draws.of('rooms', 0.3, [4000, 20_000]),
     tears: fault === 'torn-write' ? 6000 : 0,
-    pauses: drawn('pauses', 0.5, 20, 100),
+    pauses: draws.of('pauses', 0.5, [20, 100]),
   };
 }

@@ -7,7 +7,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { FAULTS, type FaultName, guardsAgainst } from '../handoff/faults.js';
 import { ALL_GUARDS } from '../handoff/guards.js';
-import { runShare } from './campaign.js';
+import { runShare } from './share.js';
 import { type SimOptions, TROUBLES } from './plan.js';
 import { replayLine, shrink } from './shrink.js';
 import type { SimInvariant } from './violation.js';
@@ -23,11 +23,11 @@ function world(seed: number, change: Partial<SimOptions> = {}): SimOptions {
 
 /** Another hash is another plan, another engine or another order of events: find out which before it is pinned again. */
 const PINNED: Readonly<Record<number, string>> = {
-  1: '49533a4e496aee40',
-  2: '5cb9373e10d58dc8',
-  7: '0b7f71cc576ced47',
-  11: '65a6c15980fc3b1e',
-  4000000000: '10084a93cb2ebeac',
+  1: '9a08b3faef69d90e',
+  2: '450fcde727388d05',
+  7: 'c5193dcdca73f60a',
+  11: 'caf72f1bfea72423',
+  4000000000: '61013729fc56880d',
 };
 
 test('the same seed is the same world, byte by byte, on every version of Node', () => {
@@ -36,7 +36,7 @@ test('the same seed is the same world, byte by byte, on every version of Node', 
   const [first, second] = [trace(7), trace(7)];
   assert.equal(first.text, second.text);
   assert.equal(first.hash, simulate(world(7)).hash, 'whether or not somebody reads the trace');
-  assert.equal(createHash('sha256').update(first.text).digest('hex').slice(0, 16), '6ca3c20b55dd03c7');
+  assert.equal(createHash('sha256').update(first.text).digest('hex').slice(0, 16), '74835482443ff60d');
   assert.notEqual(first.hash, trace(8).hash);
   for (const line of first.text.trimEnd().split('\n').slice(0, 200)) assert.equal(typeof JSON.parse(line).do, 'string');
 });
@@ -49,12 +49,12 @@ function trace(seed: number): { readonly text: string; readonly hash: string } {
 
 /** Worlds that once broke, and what they found. */
 const PAST: Readonly<Record<number, string>> = {
-  19: 'a request that waited for a slot was dropped when another was submitted from within the release of that slot',
-  22: 'the same',
-  33: 'the same',
-  3: 'prefill did not learn that decode lives again where it still had writes on the wire, and no request ended any more',
-  27: 'the same',
-  59: 'the same',
+  10: 'a request that waited for a slot was dropped when another was submitted from within the release of that slot',
+  18: 'the same',
+  69: 'the same',
+  13: 'prefill did not learn that decode lives again where it still had writes on the wire, and no request ended any more',
+  29: 'the same',
+  62: 'the same',
 };
 
 test('worlds that once broke hold', () => {
@@ -63,7 +63,7 @@ test('worlds that once broke hold', () => {
   }
 });
 
-test('fresh worlds hold, and every trouble and every outcome is met in them', (context) => {
+test('fresh worlds hold', (context) => {
   const seed = randomBytes(4).readUInt32BE();
   context.diagnostic(`cofferdam verify --simulate --seed ${seed} --duration 3s --steps 8000 --requests 200`);
   const campaign = { options: world(seed), worldsMax: Number.MAX_SAFE_INTEGER, durationMs: FRESH_MS };
@@ -72,7 +72,11 @@ test('fresh worlds hold, and every trouble and every outcome is met in them', (c
     `${worlds} worlds, ${counts.requests} requests, ${Math.round((counts.requests / cpuS) * 60)} a CPU-minute`,
   );
   assert.deepEqual(failed?.violation ?? null, null, failed === null ? '' : replayLine(world(failed.seed)));
-  assertSeen(counts);
+});
+
+test('every trouble and every outcome is met in the first thirty worlds', () => {
+  const campaign = { options: world(1), worldsMax: 30, durationMs: null };
+  assertSeen(runShare({ campaign, first: 0, stride: 1, stop: new SharedArrayBuffer(4) }).counts);
 });
 
 /** A world in which nothing happens would hold as well. */
@@ -86,18 +90,18 @@ function assertSeen(counts: SimCounts): void {
 /** A seed in which the harm comes soon, and what it is. */
 const SEEN: Readonly<Record<FaultName, readonly [number, SimInvariant]>> = {
   'rejected-stays-alive': [258, 'noForeignRead'],
-  'count-unchecked': [121, 'noForeignRead'],
-  'silent-abort': [121, 'noForeignRead'],
-  'reuse-before-drain': [61, 'noForeignRead'],
-  'timeout-authorises-reuse': [190, 'noForeignRead'],
-  'room-collision': [333, 'noForeignRead'],
-  'stale-handle': [212, 'noForeignRead'],
-  'retry-keeps-attempt': [13, 'noForeignRead'],
-  'unfenced-restart': [24, 'noForeignRead'],
-  'torn-write': [14, 'noForeignRead'],
+  'count-unchecked': [51, 'noForeignRead'],
+  'silent-abort': [51, 'noForeignRead'],
+  'reuse-before-drain': [243, 'noForeignRead'],
+  'timeout-authorises-reuse': [284, 'noForeignRead'],
+  'room-collision': [224, 'noForeignRead'],
+  'stale-handle': [258, 'noForeignRead'],
+  'retry-keeps-attempt': [284, 'noForeignRead'],
+  'unfenced-restart': [28, 'noForeignRead'],
+  'torn-write': [191, 'noForeignRead'],
   'unannounced-rejection': [3, 'everythingComesToRest'],
-  'unsalted-prefix': [47, 'noForeignPrefix'],
-  'prefix-hash-collision': [251, 'noForeignPrefix'],
+  'unsalted-prefix': [235, 'noForeignPrefix'],
+  'prefix-hash-collision': [67, 'noForeignPrefix'],
 };
 
 for (const fault of FAULTS) {
@@ -123,7 +127,7 @@ test('a foreign read is seen by content where neither tag nor checksum is compar
 });
 
 test('what breaks is shrunk to a world of few requests and troubles, and its line replays it', () => {
-  const options = world(333, {
+  const options = world(224, {
     fault: 'room-collision',
     guards: ALL_GUARDS & ~guardsAgainst(['room-collision']),
     steps: 30_000,
@@ -141,6 +145,6 @@ test('what breaks is shrunk to a world of few requests and troubles, and its lin
   const line = replayLine(small);
   assert.match(
     line,
-    /^cofferdam verify --simulate --seed 333 --steps \d+ --requests \d+ --fault room-collision --guards off --without [a-z,-]+$/,
+    /^cofferdam verify --simulate --seed 224 --steps \d+ --requests \d+ --fault room-collision --guards off --without [a-z,-]+$/,
   );
 });
