@@ -220,7 +220,8 @@ export class Clients {
       throw new Violation('everyRequestSettlesOnce', `request ${one.id} started twice`);
     one.isStarted = true;
     this.outcomes.cachedTokens += cachedTokens;
-    const mayShare = this.#prompts.mayShare(one.content);
+    // Pages of another prompt of the same tenant are no other tenant's; the answer over them is compared all the same.
+    const mayShare = this.#isWithinTenant ? promptTokens : this.#prompts.mayShare(one.content);
     // A second attempt may find what the first one sealed.
     if (cachedTokens > mayShare && one.restarts === this.#sees.restarts()) {
       throw new Violation(
