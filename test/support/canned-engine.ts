@@ -17,8 +17,8 @@ export interface CannedOptions {
   readonly count: (body: Readonly<Record<string, unknown>>) => number;
   /** Answers instead of the can, where it returns true. */
   readonly instead?: (request: CannedRequest, response: ServerResponse) => boolean;
-  /** Pieces of a stream written before the event loop turns. @default 1 */
-  readonly piecesAtOnce?: number;
+  /** Milliseconds between two pieces of a stream; 0: as fast as the event loop turns. @default 0 */
+  readonly gapMs?: number;
 }
 
 const clock = new SystemClock();
@@ -81,14 +81,14 @@ class CannedAnswer {
   readonly #chat: boolean;
   readonly #tokens: number;
   readonly #usage: string;
-  readonly #atOnce: number;
+  readonly #gapMs: number;
 
   constructor(request: CannedRequest, options: CannedOptions) {
     this.#chat = request.path.includes('chat');
     this.#tokens = typeof request.body.max_tokens === 'number' ? request.body.max_tokens : 16;
     const prompt = options.count(request.body);
     this.#usage = `{"prompt_tokens":${prompt},"completion_tokens":${this.#tokens},"total_tokens":${prompt + this.#tokens}}`;
-    this.#atOnce = options.piecesAtOnce ?? 1;
+    this.#gapMs = options.gapMs ?? 0;
   }
 
   whole(response: ServerResponse): void {
@@ -107,9 +107,12 @@ class CannedAnswer {
     let sent = 0;
     const more = (): void => {
       if (response.destroyed) return;
-      for (let i = 0; i < this.#atOnce && sent < this.#tokens; i++, sent++) response.write(this.#piece());
-      if (sent < this.#tokens) clock.soon(more);
-      else response.end(this.#last());
+      if (sent++ === this.#tokens) response.end(this.#last());
+      else {
+        response.write(this.#piece());
+        if (this.#gapMs === 0) clock.soon(more);
+        else clock.after(this.#gapMs, more);
+      }
     };
     more();
   }
