@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { assert } from '../../base/assert.js';
 import type { Clock } from '../../base/clock.js';
@@ -40,14 +40,20 @@ export const IDLE_MS_MAX = 60_000;
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Idle connections that are kept for the next request. */
 const IDLE_SOCKETS_MAX = 256;
-const REQUEST_ID_BYTES = 16;
+/** Shorter than engines keep theirs (5 s is usual): a request must not meet a socket that the engine is closing. */
+const IDLE_SOCKET_MS_MAX = 2_000;
 /** Where nothing is known of pages, a page is one token. */
 const PAGE_TOKENS = 1;
 
 /** Any OpenAI-compatible endpoint, with a configured limit. One request, one call: nothing is sent twice. */
 export class OpenAiUpstream implements Upstream {
   readonly #options: OpenAiOptions;
-  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: IDLE_SOCKETS_MAX, scheduling: 'lifo' });
+  readonly #agent = new Agent({
+    keepAlive: true,
+    timeout: IDLE_SOCKET_MS_MAX,
+    maxFreeSockets: IDLE_SOCKETS_MAX,
+    scheduling: 'lifo',
+  });
   readonly #headers: readonly string[];
   readonly #urls: Readonly<Record<Prompt['kind'], URL>>;
   readonly #open = new Set<OpenAiRun>();
@@ -150,7 +156,7 @@ export class OpenAiUpstream implements Upstream {
       clock,
       agent: this.#agent,
       url: this.#urls[prompt.kind],
-      headers: [...this.#headers, 'x-request-id', randomBytes(REQUEST_ID_BYTES).toString('hex')],
+      headers: [...this.#headers, 'x-request-id', randomUUID().replaceAll('-', '')],
       body: JSON.stringify({
         model: models[0],
         ...(prompt.kind === 'chat' ? { messages: prompt.messages } : { prompt: prompt.text }),
