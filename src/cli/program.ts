@@ -9,6 +9,7 @@ import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
+import { addProbe } from './probe-verb.js';
 import { addVerify } from './verify-verb.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
@@ -120,6 +121,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
   const finish = (ended: number): void => {
     code = ended;
   };
+  addProbe(program, io, version, finish);
   addAudit(program, io, version, finish);
   addExplain(program, io, finish);
   addVerify(program, io, finish);
