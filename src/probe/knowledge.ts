@@ -46,6 +46,8 @@ export class UnfitTarget extends Error {
   override readonly name = 'UnfitTarget';
 }
 
+/** Text as the markers' prompts have it, with no marker in it. */
+const CODES = 'The code of hrwqzkta: mw-7gq2dpx4vaelhz5ktr3o.\n'.repeat(8);
 const SMALL_DEADLINE_MS = 60_000;
 
 /** Throws UnfitTarget where a tenant's smallest request gets no answer. */
@@ -76,11 +78,12 @@ export async function learn(learning: Learning, told: Told): Promise<Knowledge> 
     path: '/v1/models',
     deadlineMs: SMALL_DEADLINE_MS,
   });
-  const ruler = await calibrate(async (prompt) =>
+  const measure = async (prompt: string): Promise<number | null> =>
     countedTokens(
       await learning.ask({ tenant: tenants[0]!, prompt, maxTokens: 1, stream: false, deadlineMs: SMALL_DEADLINE_MS }),
-    ),
-  );
+    );
+  const ruler = await calibrate(measure);
+  const codes = await measure(CODES);
   const read = readAdvertised(models, learning.target.model);
   return {
     advertised: told.advertised ?? read,
@@ -91,6 +94,7 @@ export async function learn(learning: Learning, told: Told): Promise<Knowledge> 
     engineVersion: told.engineVersion,
     nodes: told.nodes,
     ruler,
+    codeCharactersPerToken: codes === null ? null : CODES.length / codes,
     streams: streamed.outcome === 'answered' && streamed.firstTextMs !== null,
     smallMs,
   };

@@ -21,6 +21,8 @@ export interface Knowledge {
   readonly engineVersion: string | null;
   /** Null: the endpoint does not say how many tokens it read, or no filler counts evenly. */
   readonly ruler: Ruler | null;
+  /** Of text full of codes; null: not known. */
+  readonly codeCharactersPerToken: number | null;
   /** Whether streams are answered as streams. */
   readonly streams: boolean;
   /** Milliseconds of one small request. */

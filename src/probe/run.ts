@@ -227,6 +227,7 @@ const EMPTY_KNOWLEDGE: Knowledge = {
   engine: null,
   engineVersion: null,
   ruler: null,
+  codeCharactersPerToken: null,
   streams: false,
   smallMs: null,
   nodes: [],
