@@ -72,6 +72,15 @@ function newProgram(io: CliIo): Command {
     });
 }
 
+/** The verbs that serve nothing. */
+function addOthers(program: Command, io: CliIo, finish: (code: number) => void): void {
+  addAudit(program, io, version, finish);
+  addExplain(program, io, finish);
+  addProbe(program, io, version, finish);
+  addVerify(program, io, finish);
+  addLab(program, io, finish);
+}
+
 /** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
 export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
   let code: number = EXIT.clean;
@@ -121,11 +130,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
   const finish = (ended: number): void => {
     code = ended;
   };
-  addProbe(program, io, version, finish);
-  addAudit(program, io, version, finish);
-  addExplain(program, io, finish);
-  addVerify(program, io, finish);
-  addLab(program, io, finish);
+  addOthers(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -5,7 +5,7 @@ import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import type { Answer } from './answer.js';
 import type { Ask } from './client.js';
-import type { ExperimentResult, Hit } from './experiment.js';
+import type { ExperimentResult, Hit } from './result.js';
 
 export const JOURNAL_VERSION = 1;
 

@@ -3,7 +3,7 @@ import type { Prng } from '../base/prng.js';
 import type { Answer } from './answer.js';
 import type { Budget } from './budget.js';
 import type { Ask, PlainAsk, ProbeClient } from './client.js';
-import type { Hit } from './experiment.js';
+import type { Hit } from './result.js';
 import { type Journal, requestRecord } from './journal.js';
 import type { Ruler } from './ruler.js';
 import type { MarkerBook } from './scan.js';

@@ -1,4 +1,4 @@
-import { EXPERIMENT_VERDICTS, type ExperimentResult, type ExperimentVerdict } from './experiment.js';
+import { EXPERIMENT_VERDICTS, type ExperimentResult, type ExperimentVerdict } from './result.js';
 
 export type OverallVerdict = ExperimentVerdict;
 
