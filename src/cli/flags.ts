@@ -24,6 +24,7 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly opsKey?: string;
   readonly tenant?: readonly string[];
   readonly onSmallPool?: string;
+  readonly trace?: string;
   readonly output?: string;
 }
 
@@ -32,6 +33,7 @@ export interface EngineFlags extends SizeFlags, FaultFlags {
   readonly port?: string;
   readonly prefillPort?: string;
   readonly decodePort?: string;
+  readonly trace?: string;
   readonly output?: string;
 }
 

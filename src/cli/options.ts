@@ -43,6 +43,8 @@ export interface ServeOptions {
   readonly sizes: SizeOptions;
   readonly onSmallPool: 'lower' | 'refuse';
   readonly output: OutputFormat;
+  /** Where the engine's trace goes; null: nowhere. */
+  readonly trace: string | null;
   readonly broken: FaultOptions;
   /** To be shown at the start: what is allowed, but not wise. */
   readonly warnings: readonly string[];
@@ -55,6 +57,8 @@ export interface EngineOptions {
     | { readonly kind: 'pair'; readonly prefillPort: number; readonly decodePort: number };
   readonly sizes: SizeOptions;
   readonly output: OutputFormat;
+  /** Where the engine's trace goes; null: nowhere. */
+  readonly trace: string | null;
   readonly broken: FaultOptions;
   readonly warnings: readonly string[];
 }
@@ -196,6 +200,7 @@ export function parseServeOptions(flags: ServeFlags, world: OptionWorld): ServeO
     sizes: parseSizes(flags),
     onSmallPool: choice('--on-small-pool', flags.onSmallPool, ['lower', 'refuse'], 'lower'),
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
+    trace: flags.trace ?? null,
     broken: parseBroken(flags, loopback, world),
   };
   differ('--port', options.port, '--ops-port', options.opsPort);
@@ -228,6 +233,7 @@ export function parseEngineOptions(flags: EngineFlags, world: OptionWorld): Engi
     listeners: parseListeners(flags),
     sizes: parseSizes(flags),
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
+    trace: flags.trace ?? null,
     broken,
     warnings,
   };

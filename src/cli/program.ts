@@ -55,6 +55,10 @@ function addFaults(command: Command): Command {
   return addGuards(command);
 }
 
+function addTrace(command: Command): Command {
+  return command.option('--trace <FILE>', 'write every event of the handoff protocol there, for `verify --trace`');
+}
+
 function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
@@ -92,7 +96,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: ServeFlags) => {
       code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(serve)));
+  addOutput(addTrace(addFaults(addSizes(serve))));
 
   const engine = program
     .command('engine')
@@ -104,7 +108,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: EngineFlags) => {
       code = await (await import('./engine.js')).engine(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(engine)));
+  addOutput(addTrace(addFaults(addSizes(engine))));
 
   const replay = program
     .command('replay [FAULT]')

@@ -56,7 +56,12 @@ function storm(engine: ThreadedEngine, chance: Prng, count: number): Asked[] {
     const onToken = (one: Asked): void => {
       if (one.tokens.length === leavesAt) one.run.abort();
     };
-    const asked = ask(engine, prompt, { tenant: 1 + (i % 2), salt: String(1 + (i % 2)).repeat(64), maxTokens: 24, onToken });
+    const asked = ask(engine, prompt, {
+      tenant: 1 + (i % 2),
+      salt: String(1 + (i % 2)).repeat(64),
+      maxTokens: 24,
+      onToken,
+    });
     if (leavesAt === 0) asked.run.abort();
     return asked;
   });
@@ -80,20 +85,24 @@ test(`a storm of aborts through the threads conforms, in the order of the file (
 });
 
 for (const role of ['prefill', 'decode'] as const) {
-  test(`a ${role} that dies in the middle of it conforms, and its next life is in the trace (seed ${SEED})`, BOUNDED, async () => {
-    const { engine, lines } = await traced();
-    const chance = new Prng(SEED + 1);
-    const asked = storm(engine, chance, 16);
-    await until(() => lines.length > 100, 'the storm is under way');
-    await engine.crash(role);
-    asked.push(...storm(engine, chance, 8));
-    await Promise.all(asked.map(({ whenReleased }) => whenReleased));
-    await until(() => engine.incarnation(role) === 2, 'the node is back');
-    await engine.close();
-    const records = recordsOf(lines);
-    assertConforms(records, true);
-    assert.ok(records.some((record) => 'life' in record && record.actor === role && record.life === 2));
-  });
+  test(
+    `a ${role} that dies in the middle of it conforms, and its next life is in the trace (seed ${SEED})`,
+    BOUNDED,
+    async () => {
+      const { engine, lines } = await traced();
+      const chance = new Prng(SEED + 1);
+      const asked = storm(engine, chance, 16);
+      await until(() => lines.length > 100, 'the storm is under way');
+      await engine.crash(role);
+      asked.push(...storm(engine, chance, 8));
+      await Promise.all(asked.map(({ whenReleased }) => whenReleased));
+      await until(() => engine.incarnation(role) === 2, 'the node is back');
+      await engine.close();
+      const records = recordsOf(lines);
+      assertConforms(records, true);
+      assert.ok(records.some((record) => 'life' in record && record.actor === role && record.life === 2));
+    },
+  );
 }
 
 test('a run that is ended in its middle has a whole trace of what was', BOUNDED, async () => {
@@ -128,5 +137,9 @@ test('records of threads are joined by their stamps, and a stamp that died with 
   join.take('decode', letter(7));
   assert.deepEqual(stamps(), [0, 1, 2, 4], 'stamp 6 may be of the new prefill');
   join.take('prefill', letter(6));
-  assert.deepEqual(stamps(), [0, 1, 2, 4, 6, 7], 'stamp 5 is nobody’s: decode is past it, and the new prefill began above it');
+  assert.deepEqual(
+    stamps(),
+    [0, 1, 2, 4, 6, 7],
+    'stamp 5 is nobody’s: decode is past it, and the new prefill began above it',
+  );
 });
