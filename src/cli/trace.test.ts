@@ -27,8 +27,12 @@ after(() => rmSync(folder, { recursive: true }));
 async function cofferdam(...args: string[]): Promise<{ code: number; out: string; err: string }> {
   let [out, err] = ['', ''];
   const io = {
-    out: (text: string): void => void (out += text),
-    err: (text: string): void => void (err += text),
+    out: (text: string): void => {
+      out += text;
+    },
+    err: (text: string): void => {
+      err += text;
+    },
     variables: {},
     outIsTerminal: false,
   };

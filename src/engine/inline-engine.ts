@@ -8,6 +8,7 @@ import type { SharedMemory } from '../base/shared-memory.js';
 import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
 import type { EngineFinding } from '../handoff/engine-port.js';
+import type { TraceWriter } from '../handoff/trace.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { DecodeNode } from './decode-node.js';
@@ -39,6 +40,7 @@ export class InlineEngine {
   readonly #ports: NodePorts;
   readonly #target: DecodeTarget;
   #prefillIncarnation = 1;
+  #trace: TraceWriter | null = null;
   /** Messages that a script keeps back, by predicate. */
   #holdsToDecode: ((message: ToDecode) => boolean) | null = null;
   #heldToDecode: Letter<ToDecode>[] = [];
@@ -88,8 +90,14 @@ export class InlineEngine {
     });
   }
 
+  /** Writes the events of the three machines from now on, and of prefill's later lives. To be called before the first request. */
+  trace(writer: TraceWriter): void {
+    this.#trace = writer;
+    for (const { machine } of [this.coordinator, this.prefill, this.decode]) writer.attach(machine);
+  }
+
   #newPrefill(): PrefillNode {
-    return new PrefillNode({
+    const prefill = new PrefillNode({
       config: this.config,
       incarnation: this.#prefillIncarnation,
       memory: this.#prefillMemory,
@@ -100,6 +108,8 @@ export class InlineEngine {
       stats: this.stats,
       nowMs: () => this.#clock.nowMs(),
     });
+    this.#trace?.attach(prefill.machine);
+    return prefill;
   }
 
   #sendDecode(letter: Letter<ToDecode>): void {

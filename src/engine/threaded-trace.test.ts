@@ -105,6 +105,20 @@ for (const role of ['prefill', 'decode'] as const) {
   );
 }
 
+test(
+  `a fault in prefill's thread is named by the record in which prefill deviates (seed ${SEED})`,
+  BOUNDED,
+  async () => {
+    const { engine, lines } = await traced({ faults: ['count-unchecked'] });
+    const { prompt } = recall(new Prng(SEED), 600);
+    await ask(engine, prompt).whenReleased;
+    await engine.close();
+    const conformance = new Conformance();
+    for (const record of recordsOf(lines)) conformance.take(record);
+    assert.match(conformance.deviation?.words ?? 'it conforms', /^prefill takes "(?:chunk|settled)"/);
+  },
+);
+
 test('a run that is ended in its middle has a whole trace of what was', BOUNDED, async () => {
   const { engine, lines } = await traced();
   const asked = storm(engine, new Prng(SEED + 2), 16);
