@@ -41,6 +41,7 @@ export interface ReplayFlags {
   readonly list?: boolean;
   readonly matrix?: boolean;
   readonly full?: boolean;
+  readonly trace?: string;
   readonly guards?: string;
   readonly guardOff?: readonly string[];
   readonly seed?: string;
@@ -68,6 +69,7 @@ export interface VerifyFlags {
   readonly allFaults?: boolean;
   readonly guards?: string;
   readonly trace?: string;
+  readonly traceOut?: string;
   readonly symmetry?: boolean;
   readonly memory?: string;
   readonly output?: string;
