@@ -47,10 +47,11 @@ export class InlineEngine {
   /** Wires of prefills that died: what they posted may still land. */
   readonly #deadWires: PrefillNode['wire'][] = [];
 
-  constructor(config: EngineConfig, clock: Clock, onFinding?: (finding: EngineFinding) => void) {
+  /** `ports`: takes all messages, and whoever gave it delivers them, or does not; then only single nodes are to be turned. */
+  constructor(config: EngineConfig, clock: Clock, onFinding?: (finding: EngineFinding) => void, ports?: NodePorts) {
     this.config = config;
     this.#clock = clock;
-    this.#ports = {
+    this.#ports = ports ?? {
       toGateway: (message) => this.#toGateway.push({ message }),
       toPrefill: (message) => this.#toPrefill.push({ message }),
       toDecode: (message) => this.#sendDecode({ message }),
@@ -130,14 +131,20 @@ export class InlineEngine {
 
   /** Prefill dies and lives again. What it had posted stays on the wire; everybody learns of it, in the order given. */
   restartPrefill(first: 'gateway' | 'decode' = 'gateway'): void {
+    this.replacePrefill();
+    this.#toDecode.push({ message: { kind: 'prefill-down', incarnation: this.#prefillIncarnation } });
+    if (first === 'decode') this.#deliver();
+    this.coordinator.peerDown('prefill', this.#prefillIncarnation);
+  }
+
+  /** Prefill dies and lives again, and nobody is told. Answers its new incarnation. */
+  replacePrefill(): number {
     this.#prefillIncarnation++;
     this.#deadWires.push(this.prefill.wire);
     // A write on the wire carries the bytes of the life that posted it, whatever the next life computes.
     this.#prefillMemory = memoryFor(this.config, 'prefill');
     this.prefill = this.#newPrefill();
-    this.#toDecode.push({ message: { kind: 'prefill-down', incarnation: this.#prefillIncarnation } });
-    if (first === 'decode') this.#deliver();
-    this.coordinator.peerDown('prefill', this.#prefillIncarnation);
+    return this.#prefillIncarnation;
   }
 
   /** The wires of earlier incarnations, for scripts that hold their writes. */

@@ -3,7 +3,7 @@
  * engine can drive it through the same order of events.
  *
  *   {"trace":"cofferdam-counterexample","version":1,"fault":"torn-write","invariant":"noForeignRead","words":"…","world":{…}}
- *   {"n":1,"do":"submit","request":0,"words":"the client of A submits it"}
+ *   {"n":1,"do":"submit","request":0,"slot":0,"words":"the client of A submits it"}
  *   {"n":2,"do":"deliver","to":"decode","event":"start","slot":0,"attempt":1,"words":"decode gets \"start\" of A"}
  *   {"end":true,"records":2}
  */
@@ -60,7 +60,7 @@ export interface CounterexampleStep {
   readonly do: StepName;
   /** The same for people. */
   readonly words: string;
-  /** `submit`: the index of the request in the world. */
+  /** `submit`: the index of the request in the world; `slot` is the one that it gets. */
   readonly request?: number;
   readonly slot?: number;
   readonly attempt?: number;

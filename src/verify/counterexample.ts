@@ -1,6 +1,7 @@
 /** A violation as a file that an engine can be driven with. */
 import type { Counterexample, CounterexampleStep } from '../handoff/counterexample.js';
 import { type FaultName, faultsOf } from '../handoff/faults.js';
+import { GS, slotAt } from '../handoff/layout.js';
 import { E, EVENT_FIXED_WIDTH, type EventKindName, eventName } from '../handoff/messages.js';
 import { type JobResult, modelOf } from './campaign.js';
 import { ACTION_INDEX_MAX } from './model.js';
@@ -28,10 +29,17 @@ export function counterexampleOf({ job, found }: JobResult): Counterexample | nu
   model.init();
   const steps = path.map((action, at): CounterexampleStep => {
     const step = { n: at + 1, ...stepOf(model, action), words: model.inWords(action) };
+    const before = attemptsOf(model);
     model.next(action);
-    return step;
+    if (step.do !== 'submit') return step;
+    // The lowest free slot took it.
+    return { ...step, slot: attemptsOf(model).findIndex((attempt, slot) => attempt !== before[slot]) };
   });
   return { fault, invariant, words, world: { requests, slots, prefillPages, decodePages, retries, prefixes }, steps };
+}
+
+function attemptsOf({ record: { gateway } }: HandoffModel): number[] {
+  return Array.from({ length: gateway.shape.slots }, (_, slot) => gateway.cells[slotAt(gateway, slot) + GS.attempt] as number);
 }
 
 /** The action in the names of the state before it. */
