@@ -116,6 +116,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .option('--list', 'every fault, with its public source')
     .option('--matrix', 'every fault, with all guards off and with all on')
     .option('--full', 'with --matrix: each guard alone as well')
+    .option('--trace <FILE>', 'a counterexample of `verify --trace-out FILE`, step by step on the real engine')
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });

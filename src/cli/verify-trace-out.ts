@@ -25,6 +25,9 @@ function writing(path: string, act: () => void): void {
     act();
   } catch (error) {
     const got = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    throw new CodedError('usage', `Expected \`--trace-out\` to be a file that can be written, got ${shown(path)} (${got})`);
+    throw new CodedError(
+      'usage',
+      `Expected \`--trace-out\` to be a file that can be written, got ${shown(path)} (${got})`,
+    );
   }
 }

@@ -172,7 +172,8 @@ function stepOf(step: Fields, n: number, world: CounterexampleWorld): Counterexa
   if (!STEP_NAMES.some((name) => name === step.do)) throw wrong(line, 'a step that can happen', step.do);
   if (typeof step.words !== 'string') throw wrong(line, 'a step with its words', step.words);
   for (const name of NUMBERS) {
-    if (step[name] !== undefined && !isCount(step[name])) throw wrong(line, `a step with a count as \`${name}\``, step[name]);
+    if (step[name] !== undefined && !isCount(step[name]))
+      throw wrong(line, `a step with a count as \`${name}\``, step[name]);
   }
   const { request, slot, event, to } = step;
   if (request !== undefined && (request as number) >= world.requests.length) throw wrong(line, 'of a request', request);
@@ -180,6 +181,7 @@ function stepOf(step: Fields, n: number, world: CounterexampleWorld): Counterexa
   if (event !== undefined && !(typeof event === 'string' && Object.hasOwn(EventKind, event))) {
     throw wrong(line, 'a message of the protocol', event);
   }
-  if (to !== undefined && to !== 'gateway' && to !== 'prefill' && to !== 'decode') throw wrong(line, 'to a machine', to);
+  if (to !== undefined && to !== 'gateway' && to !== 'prefill' && to !== 'decode')
+    throw wrong(line, 'to a machine', to);
   return step as unknown as CounterexampleStep;
 }

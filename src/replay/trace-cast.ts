@@ -34,7 +34,14 @@ export class Part {
   isReleased = false;
   readonly tokens: number[] = [];
 
-  constructor(name: string, tenant: number, prompt: string, maxTokens: number, marker: Marker | null, handle: string | null) {
+  constructor(
+    name: string,
+    tenant: number,
+    prompt: string,
+    maxTokens: number,
+    marker: Marker | null,
+    handle: string | null,
+  ) {
     this.name = name;
     this.tenant = tenant;
     this.prompt = prompt;
@@ -91,7 +98,15 @@ export class Cast {
     const pageTokens = prefixes ? SHARED_PAGE_TOKENS : PAGE_TOKENS;
     const decodePool = decodePages * this.scale * pageTokens;
     const prefillPool = prefillPages * this.scale * pageTokens;
-    this.sizes = { pageTokens, prefillPool, decodePool, context: decodePool, runningMax: slots, prefixCache: prefixes, seed };
+    this.sizes = {
+      pageTokens,
+      prefillPool,
+      decodePool,
+      context: decodePool,
+      runningMax: slots,
+      prefixCache: prefixes,
+      seed,
+    };
   }
 
   get markers(): readonly Marker[] {
@@ -135,10 +150,13 @@ export class Cast {
       return { prompt: beginning + this.#prompts.globex(rest - CUE.length) + CUE, marker: null };
     }
     const isSecret = this.#found.fault === 'prefix-hash-collision';
-    const note = isSecret ? this.#noteOf(SHARED_PAGE_TOKENS) : { prompt: this.#prompts.globex(SHARED_PAGE_TOKENS), marker: null };
+    const note = isSecret
+      ? this.#noteOf(SHARED_PAGE_TOKENS)
+      : { prompt: this.#prompts.globex(SHARED_PAGE_TOKENS), marker: null };
     const shared = first ?? note.prompt;
     this.#shared.set(hash, shared);
-    if (isSecret || isVictim) return { prompt: shared + this.#prompts.globex(rest), marker: isSecret ? note.marker : null };
+    if (isSecret || isVictim)
+      return { prompt: shared + this.#prompts.globex(rest), marker: isSecret ? note.marker : null };
     const own = this.#noteOf(rest);
     return { prompt: shared + own.prompt, marker: own.marker };
   }

@@ -2,8 +2,8 @@
 import { engineConfig } from '../engine/config.js';
 import type { Counterexample, CounterexampleStep } from '../handoff/counterexample.js';
 import { DecodePhase } from '../handoff/decode.js';
-import type { Outcome } from '../handoff/faults.js';
-import { ALL_GUARDS, type GuardBits } from '../handoff/guards.js';
+import { guardsAgainst, type Outcome } from '../handoff/faults.js';
+import { type GuardBits, guardBits } from '../handoff/guards.js';
 import { type Actor, getPage, getSlot, listAt, type View } from '../handoff/layout.js';
 import { E, eventName } from '../handoff/messages.js';
 import { isWritten, OWNER_TENANT, readTag } from '../kv/tag.js';
@@ -13,9 +13,9 @@ import { Cast, type Part } from './trace-cast.js';
 
 /**
  * `told`: it happened as it is told. `early`: it had happened already, in one turn with what came before. `impossible`: the engine was
- * not in a state in which it could.
+ * not in a state in which it could. `stopped`: it was tried, and refused.
  */
-export type StepFate = 'told' | 'early' | 'impossible';
+export type StepFate = 'told' | 'early' | 'impossible' | 'stopped';
 
 export interface DrivenStep {
   readonly n: number;
@@ -42,7 +42,9 @@ export interface DrivenResult {
   /** What ended the victim's request, where an error did. */
   readonly error: string | null;
   readonly guardNotes: readonly string[];
-  /** With guards off: the harm that the counterexample tells of. With all on: none. */
+  /** A guard of the engine is on that stops the fault. */
+  readonly isStopped: boolean;
+  /** Stopped: no harm. Otherwise: the harm that the counterexample tells of. */
   readonly isAsExpected: boolean;
 }
 
@@ -208,7 +210,7 @@ class Stage {
   #submit({ request = 0 }: CounterexampleStep): StepFate {
     const takesHandle = this.#found.steps.some((step) => step.do === 'attach') && request === this.#victim;
     this.#enter(this.#cast.part(request, takesHandle ? this.#handle : null));
-    return (this.#parts.at(-1)?.slot ?? -1) >= 0 ? 'told' : 'impossible';
+    return (this.#parts.at(-1)?.attempt ?? 0) > 0 && this.#parts.at(-1)?.end === null ? 'told' : 'stopped';
   }
 
   #leave(slot: number): StepFate {
@@ -304,7 +306,7 @@ class Stage {
     }
     const landed = this.#driver.land(writes);
     if (how === 'tear') wire.tearWrites(null);
-    return landed ? 'told' : 'impossible';
+    return landed ? 'told' : 'stopped';
   }
 
   /** The truth that no guard knows: whose pages a token was computed over that leaves now, and who shares what. */
@@ -366,6 +368,8 @@ class Stage {
     const lostPages = stats.decodePages.leased + stats.decodePages.draining;
     const isFreed = this.#parts.every(({ isReleased }) => isReleased);
     const outcome = this.#outcome(victim, longest !== undefined, isFreed);
+    // The guard `policy` is the HTTP gateway's, which has no part in this.
+    const isStopped = (this.#guards & guardsAgainst([fault]) & ~guardBits(['policy'])) !== 0;
     return {
       fault,
       invariant,
@@ -376,11 +380,13 @@ class Stage {
       foreignTokens: this.#foreignTokens,
       foreignPages: [...this.#foreign],
       markerCharacters: longest?.length ?? 0,
-      markerOwner: this.#parts.find(({ marker }) => marker !== null && marker.text === longest?.marker.text)?.name ?? null,
+      markerOwner:
+        this.#parts.find(({ marker }) => marker !== null && marker.text === longest?.marker.text)?.name ?? null,
       lostPages: isFreed ? 0 : lostPages,
       error: victim?.end?.error?.message ?? null,
       guardNotes: stats.findings.map(({ guard, words }) => `${guard}: ${words}`),
-      isAsExpected: this.#guards === ALL_GUARDS ? !HARM.has(outcome) : (HARM_OF[invariant] ?? ['leaked']).includes(outcome),
+      isStopped,
+      isAsExpected: isStopped ? !HARM.has(outcome) : (HARM_OF[invariant] ?? ['leaked']).includes(outcome),
     };
   }
 

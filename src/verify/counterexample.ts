@@ -39,7 +39,10 @@ export function counterexampleOf({ job, found }: JobResult): Counterexample | nu
 }
 
 function attemptsOf({ record: { gateway } }: HandoffModel): number[] {
-  return Array.from({ length: gateway.shape.slots }, (_, slot) => gateway.cells[slotAt(gateway, slot) + GS.attempt] as number);
+  return Array.from(
+    { length: gateway.shape.slots },
+    (_, slot) => gateway.cells[slotAt(gateway, slot) + GS.attempt] as number,
+  );
 }
 
 /** The action in the names of the state before it. */
@@ -72,10 +75,22 @@ function stepOf(model: HandoffModel, action: number): Omit<CounterexampleStep, '
   }
 }
 
-function messageAt({ record }: HandoffModel, index: number): Pick<CounterexampleStep, 'to' | 'event' | 'slot' | 'attempt' | 'life'> {
+function messageAt(
+  { record }: HandoffModel,
+  index: number,
+): Pick<CounterexampleStep, 'to' | 'event' | 'slot' | 'attempt' | 'life'> {
   const event = new Int32Array(EVENT_FIXED_WIDTH + 2 * PAGES_PER_SLOT);
   const at = record.messages + 2 * index;
-  const to = MACHINES[unpack(record.words[at] as number, record.words[at + 1] as number, event)] as 'gateway' | 'prefill' | 'decode';
+  const to = MACHINES[unpack(record.words[at] as number, record.words[at + 1] as number, event)] as
+    | 'gateway'
+    | 'prefill'
+    | 'decode';
   const name = eventName(event[E.kind] as number) as EventKindName;
-  return { to, event: name, slot: event[E.slot] as number, attempt: event[E.attempt] as number, life: event[E.from] as number };
+  return {
+    to,
+    event: name,
+    slot: event[E.slot] as number,
+    attempt: event[E.attempt] as number,
+    life: event[E.from] as number,
+  };
 }
