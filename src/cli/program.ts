@@ -59,6 +59,10 @@ function addTrace(command: Command): Command {
   return command.option('--trace <FILE>', 'write every event of the handoff protocol there, for `verify --trace`');
 }
 
+function addCounterexample(command: Command): Command {
+  return command.option('--trace <FILE>', 'a counterexample of `verify --trace-out FILE`, step by step on the engine');
+}
+
 function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
@@ -116,11 +120,10 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .option('--list', 'every fault, with its public source')
     .option('--matrix', 'every fault, with all guards off and with all on')
     .option('--full', 'with --matrix: each guard alone as well')
-    .option('--trace <FILE>', 'a counterexample of `verify --trace-out FILE`, step by step on the real engine')
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
-  addOutput(addGuards(replay));
+  addOutput(addCounterexample(addGuards(replay)));
 
   const finish = (ended: number): void => {
     code = ended;

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Counterexample, counterexampleText, parseCounterexample } from '../handoff/counterexample.js';
 import { CATALOGUE, type FaultName, FAULTS, guardsAgainst, type Outcome } from '../handoff/faults.js';
-import { ALL_GUARDS, guardBit } from '../handoff/guards.js';
+import { ALL_GUARDS, guardBit, type GuardName } from '../handoff/guards.js';
 import { faultJobs, runJob } from '../verify/campaign.js';
 import { counterexampleOf } from '../verify/counterexample.js';
 import { scopeOf, scopeOfFault } from '../verify/scopes.js';
@@ -92,7 +92,10 @@ for (const fault of FAULTS) {
     if (read === null) assert.deepEqual([harm.foreignTokens, harm.lostPages > 0], [0, true]);
     else
       assert.ok(harm.foreignTokens > 0 && harm.foreignPages.some((page) => read.test(page)), harm.foreignPages.join());
-    const guardSets = IS_LONG ? CATALOGUE[fault].guards.filter((guard) => guard !== 'policy').map(guardBit) : [];
+    // `policy` is no part of the engine. What the first attempt wrote has the bytes that its own completion names, so no checksum differs.
+    const isNotHere = (guard: GuardName): boolean =>
+      guard === 'policy' || (fault === 'retry-keeps-attempt' && guard === 'checksum');
+    const guardSets = IS_LONG ? CATALOGUE[fault].guards.filter((guard) => !isNotHere(guard)).map(guardBit) : [];
     for (const guards of guardSets) assert.equal(drive(guards).isAsExpected, true, `guards ${guards}`);
     if (!IS_LONG && off === 'leaked' && on !== 'refused' && fault !== 'torn-write') return;
     const stopped = drive(ALL_GUARDS);

@@ -1,14 +1,13 @@
 /** A counterexample of `verify`, driven through the real engine: its order of events, and what came of it. */
 import { engineConfig } from '../engine/config.js';
 import type { Counterexample, CounterexampleStep } from '../handoff/counterexample.js';
-import { DecodePhase } from '../handoff/decode.js';
 import { guardsAgainst, type Outcome } from '../handoff/faults.js';
 import { type GuardBits, guardBits } from '../handoff/guards.js';
-import { type Actor, getPage, getSlot, listAt, type View } from '../handoff/layout.js';
-import { E, eventName } from '../handoff/messages.js';
-import { isWritten, OWNER_TENANT, readTag } from '../kv/tag.js';
+import { type Actor, getSlot } from '../handoff/layout.js';
+import { E, type EventKindName, eventName } from '../handoff/messages.js';
 import { MarkerIndex, mergeHits } from '../markers/marker-index.js';
 import { Driver, type Letter } from './driver.js';
+import { ReadWatch } from './read-watch.js';
 import { Cast, type Part } from './trace-cast.js';
 
 /**
@@ -82,10 +81,7 @@ class Stage {
   /** By slot: attempts that were made before the counterexample begins. */
   readonly #attemptsBefore: number[];
   readonly #victim: number;
-  readonly #foreign = new Set<string>();
-  readonly #torn = new Set<string>();
-  #foreignTokens = 0;
-  #sharedPages = 0;
+  readonly #reads: ReadWatch;
   #handle: string | null = null;
   /** Starts that prefill has before it is told so, by slot and attempt. */
   readonly #early = new Set<string>();
@@ -99,7 +95,8 @@ class Stage {
     this.#cast = new Cast(found, this.#victim, seed);
     this.#attemptsBefore = Array.from({ length: found.world.slots }, () => 0);
     const config = engineConfig({ ...this.#cast.sizes, faults: [found.fault], guards });
-    this.#driver = new Driver(config, (actor, view, event) => this.#look(actor, view, event));
+    this.#driver = new Driver(config, (actor, view, event) => this.#reads.look(actor, view, event));
+    this.#reads = new ReadWatch(this.#driver.engine.decodePool, this.#parts, () => this.#partOfVictim());
   }
 
   play(): DrivenResult {
@@ -135,12 +132,7 @@ class Stage {
   }
 
   #take(step: CounterexampleStep): StepFate {
-    const slot = step.slot ?? 0;
     const { engine } = this.#driver;
-    const prefill = (): void => void engine.prefill.turn();
-    const decode = (): void => void engine.decode.turn();
-    const until = (actor: Actor, event: Parameters<Driver['expect']>[1], move: () => void): StepFate =>
-      FATES[this.#driver.expect(actor, event, slot, move)];
     switch (step.do) {
       case 'submit':
         return this.#submit(step);
@@ -152,59 +144,43 @@ class Stage {
       case 'tear':
         return this.#land(step);
       case 'clientGone':
-        return this.#leave(slot);
-      case 'prefillAdmit':
-        this.#hand('prefill', slot);
-        return until('prefill', 'admit', prefill);
-      case 'prefillHit':
-        this.#hand('prefill', slot);
-        return until('prefill', 'hit', prefill);
-      case 'compute':
-        return until('prefill', 'chunk', prefill);
-      case 'abandon':
-        return until('prefill', 'abandon', prefill);
-      case 'decodeAdmit':
-        this.#hand('decode', slot);
-        return until('decode', 'admit', decode);
-      case 'decodeHit':
-        this.#hand('decode', slot);
-        return until('decode', 'hit', decode);
-      case 'attach':
-        this.#hand('decode', slot);
-        return until('decode', 'attach', decode);
-      case 'verify':
-        return until('decode', 'verified', decode);
-      case 'readBegin':
-      case 'readEnd':
-      case 'finish':
-        return until('decode', step.do, decode);
-      case 'prefillEvict':
-        return until('prefill', 'evict', prefill);
-      case 'decodeEvict':
-        return until('decode', 'evict', decode);
-      case 'timeout':
-        return until('decode', 'timeout', () => {
-          decode();
-          this.#driver.clock.advance(engine.config.drainAlarmMs);
-        });
-      case 'gatewayTimer':
-        return until('gateway', 'timer', () => this.#driver.clock.advance(TIMER_MS));
-      case 'prefillTimer':
-        return until('prefill', 'timer', () => engine.prefill.tick());
-      case 'decodeTimer':
-        return until('decode', 'timer', () => engine.decode.tick());
+        return this.#leave(step.slot ?? 0);
       case 'prefillRestart':
         this.#driver.restartPrefill();
         return 'told';
       case 'gatewayLearnsPrefill':
-        this.#driver.tellOfPrefill('gateway');
-        return 'told';
       case 'decodeLearnsPrefill':
-        this.#driver.tellOfPrefill('decode');
+        this.#driver.tellOfPrefill(step.do === 'gatewayLearnsPrefill' ? 'gateway' : 'decode');
         return 'told';
+      case 'timeout':
+        return this.#until(step, () => {
+          engine.decode.turn();
+          this.#driver.clock.advance(engine.config.drainAlarmMs);
+        });
+      case 'gatewayTimer':
+        return this.#until(step, () => this.#driver.clock.advance(TIMER_MS));
+      case 'prefillTimer':
+        return this.#until(step, () => engine.prefill.tick());
+      case 'decodeTimer':
+        return this.#until(step, () => engine.decode.tick());
       default:
-        return 'impossible';
+        return this.#until(step, () => this.#turn(LOCAL[step.do]?.[0]));
     }
+  }
+
+  #turn(actor: Actor | undefined): void {
+    if (actor === 'prefill') this.#driver.engine.prefill.turn();
+    if (actor === 'decode') this.#driver.engine.decode.turn();
+  }
+
+  /** Has a machine move until it took the event that the step is about. */
+  #until(step: CounterexampleStep, move: () => void): StepFate {
+    const local = LOCAL[step.do];
+    if (local === undefined) return 'impossible';
+    const [actor, event] = local;
+    const slot = step.slot ?? 0;
+    if (STARTS.has(event)) this.#hand(actor, slot);
+    return FATES[this.#driver.expect(actor, event, slot, move)];
   }
 
   #submit({ request = 0 }: CounterexampleStep): StepFate {
@@ -302,55 +278,11 @@ class Stage {
     const { wire } = this.#driver.engine.prefill;
     if (how === 'tear') {
       wire.tearWrites(() => true);
-      for (const { page } of writes) this.#torn.add(`${page} ${slot} ${wanted}`);
+      for (const { page } of writes) this.#reads.noteTorn(page, slot, wanted);
     }
     const landed = this.#driver.land(writes);
     if (how === 'tear') wire.tearWrites(null);
     return landed ? 'told' : 'stopped';
-  }
-
-  /** The truth that no guard knows: whose pages a token was computed over that leaves now, and who shares what. */
-  #look(actor: Actor, view: View, event: Int32Array): void {
-    if (actor !== 'decode') return;
-    const slot = event[E.slot] ?? 0;
-    const name = eventName(event[E.kind] ?? 0);
-    if (name === 'hit') this.#sharedPages += this.#foreignShares(view, slot);
-    if (name !== 'readEnd' || getSlot(view, slot, 'phase') !== DecodePhase.decoding) return;
-    const foreign = this.#foreignIn(view, slot);
-    if (foreign.length > 0 && slot === this.#partOfVictim()?.slot) this.#foreignTokens++;
-    for (const words of foreign) this.#foreign.add(words);
-  }
-
-  #foreignShares(view: View, slot: number): number {
-    const places = Array.from({ length: getSlot(view, slot, 'prefix') }, (_, place) => place);
-    const tenant = getSlot(view, slot, 'tenant');
-    return places.filter((place) => getPage(view, pageIn(view, slot, place), 'tenant') !== tenant).length;
-  }
-
-  #foreignIn(view: View, slot: number): string[] {
-    const words: string[] = [];
-    for (let place = 0; place < getSlot(view, slot, 'promptPages'); place++) {
-      const page = pageIn(view, slot, place);
-      const owner = this.#ownerOf(view, slot, place, page);
-      if (owner !== null) words.push(`page ${page}, ${owner}`);
-    }
-    return words;
-  }
-
-  /** Whose content is in the page; null: the slot's own. */
-  #ownerOf(view: View, slot: number, place: number, page: number): string | null {
-    const attempt = getSlot(view, slot, 'attempt');
-    if (this.#torn.has(`${page} ${slot} ${attempt}`)) return 'of which only the header arrived';
-    const pool = this.#driver.engine.decodePool;
-    if (!isWritten(pool, page)) return 'which nobody wrote to';
-    const tag = readTag(pool, page);
-    if (tag.ownerKind === OWNER_TENANT) {
-      return tag.owner === getSlot(view, slot, 'tenant') ? null : `sealed for tenant ${tag.owner}`;
-    }
-    const isLeaseOwn = tag.owner === slot && tag.attempt === attempt && tag.place === place;
-    if (isLeaseOwn && tag.epoch === getPage(view, page, 'epoch')) return null;
-    const owner = this.#parts.findLast((part) => part.slot === tag.owner && part.attempt <= tag.attempt);
-    return `written for ${isLeaseOwn ? 'an earlier lease of ' : ''}${owner?.name ?? 'nobody'}`;
   }
 
   #partOfVictim(): Part | undefined {
@@ -377,8 +309,8 @@ class Stage {
       steps,
       outcome,
       victim: victim?.name ?? '?',
-      foreignTokens: this.#foreignTokens,
-      foreignPages: [...this.#foreign],
+      foreignTokens: this.#reads.foreignTokens,
+      foreignPages: this.#reads.foreignPages,
       markerCharacters: longest?.length ?? 0,
       markerOwner:
         this.#parts.find(({ marker }) => marker !== null && marker.text === longest?.marker.text)?.name ?? null,
@@ -391,14 +323,41 @@ class Stage {
   }
 
   #outcome(victim: Part | undefined, hasMarker: boolean, isFreed: boolean): Outcome {
-    if (this.#foreignTokens > 0 || hasMarker) return this.#sharedPages > 0 && !hasMarker ? 'shared' : 'leaked';
-    if (this.#sharedPages > 0) return 'shared';
+    const { foreignTokens, sharedPages } = this.#reads;
+    const isFinished = victim?.end?.outcome === 'finished';
+    // Tokens that the gateway kept back were read by nobody.
+    if (hasMarker || (foreignTokens > 0 && victim !== undefined && victim.tokens.length > 0)) {
+      return sharedPages > 0 && !hasMarker ? 'shared' : 'leaked';
+    }
+    if (sharedPages > 0 && isFinished) return 'shared';
     if (!isFreed) return 'hung';
-    if (victim?.end?.outcome === 'finished') return 'answered';
+    if (isFinished) return 'answered';
     return victim?.end?.outcome === 'refused' ? 'refused' : 'failed-closed';
   }
 }
 
+/** Steps of one machine alone: which, and the event that it takes. */
+const LOCAL: Readonly<Partial<Record<CounterexampleStep['do'], readonly [Actor, EventKindName]>>> = {
+  prefillAdmit: ['prefill', 'admit'],
+  prefillHit: ['prefill', 'hit'],
+  compute: ['prefill', 'chunk'],
+  abandon: ['prefill', 'abandon'],
+  prefillEvict: ['prefill', 'evict'],
+  decodeAdmit: ['decode', 'admit'],
+  decodeHit: ['decode', 'hit'],
+  attach: ['decode', 'attach'],
+  verify: ['decode', 'verified'],
+  readBegin: ['decode', 'readBegin'],
+  readEnd: ['decode', 'readEnd'],
+  finish: ['decode', 'finish'],
+  decodeEvict: ['decode', 'evict'],
+  timeout: ['decode', 'timeout'],
+  gatewayTimer: ['gateway', 'timer'],
+  prefillTimer: ['prefill', 'timer'],
+  decodeTimer: ['decode', 'timer'],
+};
+/** What a node does with a start or a lease that it has. */
+const STARTS: ReadonlySet<EventKindName> = new Set<EventKindName>(['admit', 'hit', 'attach']);
 /** The harm that a broken invariant is, as the engine shows it. */
 const HARM_OF: Readonly<Record<string, readonly Outcome[]>> = {
   noForeignRead: ['leaked'],
@@ -410,8 +369,6 @@ const HARM: ReadonlySet<Outcome> = new Set(['leaked', 'shared', 'hung']);
 const FATES = { now: 'told', early: 'early', never: 'impossible' } as const;
 /** At least the time after which the coordinator asks again. */
 const TIMER_MS = 1_000;
-
-const pageIn = (view: View, slot: number, place: number): number => view.cells[listAt(view, slot, 0) + place] ?? 0;
 
 /** The request that holds the slot of the last step that has one. */
 function victimOf({ steps }: Counterexample): number {

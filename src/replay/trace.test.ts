@@ -52,13 +52,13 @@ const ROWS: Readonly<Record<FaultName, Row>> = {
 };
 
 async function deviationOf(scene: FaultName, fault: FaultName | null, guards: number): Promise<string | null> {
-  const { sizes = {}, act } = SCENARIOS[scene];
+  const scenario = SCENARIOS[scene];
   const lines: string[] = [];
   const writer = new TraceWriter((line) => lines.push(line));
-  const world = await World.open({ fault, guards, seed: SEED, sizes, upstream: replayUpstream });
+  const world = await World.open({ fault, guards, seed: SEED, sizes: scenario.sizes ?? {}, upstream: replayUpstream });
   world.engine.trace(writer);
   try {
-    await act(world);
+    await scenario.act(world);
   } finally {
     await world.close();
   }
