@@ -128,6 +128,40 @@ test('`serve` traces too, without its tenants’ keys or names', async () => {
   assert.equal((await cofferdam('verify', '--trace', path)).code, 0);
 });
 
+test('a trace that finds no more room stops with a finding, the server serves on, and its exit code says so', async () => {
+  const path = at('full.jsonl');
+  const key = 'key-of-acme-000000000000000000';
+  const flags = ['--port', '0', '--ops-port', '0', '--output', 'json', '--tenant', `acme=${key}`, '--trace', path];
+  const child = spawn('sh', ['-c', 'ulimit -f 16; exec "$0" "$@"', process.execPath, MAIN, 'serve', ...flags]);
+  let out = '';
+  child.stdout.on('data', (piece: Buffer) => {
+    out += piece.toString();
+  });
+  const code = new Promise<number | null>((resolve) => child.on('exit', resolve));
+  try {
+    while (!out.includes('\n')) await wait(10);
+    const { url, opsUrl } = JSON.parse(out) as { url: string; opsUrl: string };
+    const findings = async (): Promise<string> => (await fetch(`${opsUrl}/findings`)).text();
+    while (!(await findings()).includes('engine.trace-stopped')) {
+      const answer = await fetch(`${url}/v1/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'lab', prompt: 'a prompt '.repeat(9), max_tokens: 16 }),
+      });
+      assert.equal(answer.status, 200);
+      await answer.text();
+    }
+    assert.match(await findings(), /EFBIG/);
+    child.kill('SIGTERM');
+    assert.equal(await code, 3);
+  } finally {
+    child.kill('SIGKILL');
+  }
+  const cut = await cofferdam('verify', '--trace', path);
+  assert.deepEqual([cut.code, cut.err], [3, '']);
+  assert.match(cut.out, /^incomplete: the trace is cut.*; \d{2,} steps conform/);
+});
+
 test('a file that cannot be written is wrong usage at the start, and nothing starts', async () => {
   const unwritable = [at('no/such/folder/t.jsonl'), folder, ...(existsSync('/dev/full') ? ['/dev/full'] : [])];
   for (const path of unwritable) {
