@@ -56,6 +56,14 @@ function addFaults(command: Command): Command {
   return addGuards(command);
 }
 
+function addTrace(command: Command): Command {
+  return command.option('--trace <FILE>', 'write every event of the handoff protocol there, for `verify --trace`');
+}
+
+function addCounterexample(command: Command): Command {
+  return command.option('--trace <FILE>', 'a counterexample of `verify --trace-out FILE`, step by step on the engine');
+}
+
 function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
@@ -102,7 +110,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: ServeFlags) => {
       code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(serve)));
+  addOutput(addTrace(addFaults(addSizes(serve))));
 
   const engine = program
     .command('engine')
@@ -114,7 +122,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: EngineFlags) => {
       code = await (await import('./engine.js')).engine(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(engine)));
+  addOutput(addTrace(addFaults(addSizes(engine))));
 
   const replay = program
     .command('replay [FAULT]')
@@ -125,7 +133,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
-  addOutput(addGuards(replay));
+  addOutput(addCounterexample(addGuards(replay)));
 
   const finish = (ended: number): void => {
     code = ended;
