@@ -24,6 +24,7 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly opsKey?: string;
   readonly tenant?: readonly string[];
   readonly onSmallPool?: string;
+  readonly trace?: string;
   readonly output?: string;
 }
 
@@ -32,6 +33,7 @@ export interface EngineFlags extends SizeFlags, FaultFlags {
   readonly port?: string;
   readonly prefillPort?: string;
   readonly decodePort?: string;
+  readonly trace?: string;
   readonly output?: string;
 }
 
@@ -39,6 +41,7 @@ export interface ReplayFlags {
   readonly list?: boolean;
   readonly matrix?: boolean;
   readonly full?: boolean;
+  readonly trace?: string;
   readonly guards?: string;
   readonly guardOff?: readonly string[];
   readonly seed?: string;
@@ -72,6 +75,7 @@ export interface VerifyFlags {
   readonly requests?: string;
   readonly duration?: string;
   readonly without?: string;
+  readonly traceOut?: string;
   readonly symmetry?: boolean;
   readonly memory?: string;
   readonly output?: string;

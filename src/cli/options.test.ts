@@ -41,6 +41,7 @@ test('without a flag, everything has its default', () => {
     },
     onSmallPool: 'lower',
     output: 'table',
+    trace: null,
     broken: { faults: [], guards: null, guardsOff: [], seed: 1 },
     warnings: [],
   });

@@ -43,6 +43,8 @@ export interface ServeOptions {
   readonly sizes: SizeOptions;
   readonly onSmallPool: 'lower' | 'refuse';
   readonly output: OutputFormat;
+  /** Where the engine's trace goes; null: nowhere. */
+  readonly trace: string | null;
   readonly broken: FaultOptions;
   /** To be shown at the start: what is allowed, but not wise. */
   readonly warnings: readonly string[];
@@ -55,6 +57,8 @@ export interface EngineOptions {
     | { readonly kind: 'pair'; readonly prefillPort: number; readonly decodePort: number };
   readonly sizes: SizeOptions;
   readonly output: OutputFormat;
+  /** Where the engine's trace goes; null: nowhere. */
+  readonly trace: string | null;
   readonly broken: FaultOptions;
   readonly warnings: readonly string[];
 }
@@ -62,7 +66,9 @@ export interface EngineOptions {
 export interface ReplayOptions {
   readonly what:
     | { readonly kind: 'list' | 'matrix' | 'full-matrix' }
-    | { readonly kind: 'fault'; readonly fault: string };
+    | { readonly kind: 'fault'; readonly fault: string }
+    /** A counterexample of `verify`. */
+    | { readonly kind: 'trace'; readonly path: string };
   readonly guards: 'on' | 'off' | null;
   readonly guardsOff: readonly GuardName[];
   readonly output: OutputFormat;
@@ -196,6 +202,7 @@ export function parseServeOptions(flags: ServeFlags, world: OptionWorld): ServeO
     sizes: parseSizes(flags),
     onSmallPool: choice('--on-small-pool', flags.onSmallPool, ['lower', 'refuse'], 'lower'),
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
+    trace: flags.trace ?? null,
     broken: parseBroken(flags, loopback, world),
   };
   differ('--port', options.port, '--ops-port', options.opsPort);
@@ -228,6 +235,7 @@ export function parseEngineOptions(flags: EngineFlags, world: OptionWorld): Engi
     listeners: parseListeners(flags),
     sizes: parseSizes(flags),
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
+    trace: flags.trace ?? null,
     broken,
     warnings,
   };
@@ -256,27 +264,31 @@ function replayedFault(name: string, world: OptionWorld): string {
 }
 
 export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags, world: OptionWorld): ReplayOptions {
-  const asked = [fault !== undefined, flags.list === true, flags.matrix === true].filter(Boolean).length;
+  const { trace } = flags;
+  const isTrace = trace !== undefined;
+  const asked = [fault !== undefined, flags.list === true, flags.matrix === true, isTrace].filter(Boolean).length;
   if (asked !== 1) {
     const got = asked === 0 ? 'none of them' : `${asked} of them`;
-    throw new CodedError('usage', `Expected one of FAULT, \`--list\` and \`--matrix\`, got ${got}`);
+    throw new CodedError('usage', `Expected one of FAULT, \`--list\`, \`--matrix\` and \`--trace\`, got ${got}`);
   }
   const off = guardsOff(flags.guardOff ?? []);
-  if (fault === undefined && (flags.guards !== undefined || off.length > 0)) {
-    throw new CodedError('usage', 'Expected `--guards` and `--guard-off` with a FAULT, got no FAULT');
+  if (fault === undefined && !isTrace && (flags.guards !== undefined || off.length > 0)) {
+    throw new CodedError('usage', 'Expected `--guards` and `--guard-off` with a FAULT or a trace, got neither');
   }
   if (flags.full === true && flags.matrix !== true) {
     throw new CodedError('usage', 'Expected `--full` with `--matrix`, got it alone');
   }
-  const matrix = flags.full === true ? 'full-matrix' : 'matrix';
   return {
-    what:
-      fault === undefined
-        ? { kind: flags.list === true ? 'list' : matrix }
-        : { kind: 'fault', fault: replayedFault(fault, world) },
+    what: replayed(fault, flags, world),
     guards: guards(flags.guards),
     guardsOff: off,
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
     seed: seed(flags.seed),
   };
+}
+
+function replayed(fault: string | undefined, flags: ReplayFlags, world: OptionWorld): ReplayOptions['what'] {
+  if (flags.trace !== undefined) return { kind: 'trace', path: flags.trace };
+  if (fault !== undefined) return { kind: 'fault', fault: replayedFault(fault, world) };
+  return { kind: flags.list === true ? 'list' : flags.full === true ? 'full-matrix' : 'matrix' };
 }

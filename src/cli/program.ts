@@ -9,6 +9,7 @@ import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
+import { addProbe } from './probe-verb.js';
 import { addVerify } from './verify-verb.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
@@ -55,6 +56,14 @@ function addFaults(command: Command): Command {
   return addGuards(command);
 }
 
+function addTrace(command: Command): Command {
+  return command.option('--trace <FILE>', 'write every event of the handoff protocol there, for `verify --trace`');
+}
+
+function addCounterexample(command: Command): Command {
+  return command.option('--trace <FILE>', 'a counterexample of `verify --trace-out FILE`, step by step on the engine');
+}
+
 function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
@@ -69,6 +78,15 @@ function newProgram(io: CliIo): Command {
       writeErr: (text) => io.err(text),
       outputError: (text, write) => write(oneLine(text)),
     });
+}
+
+/** The verbs that serve nothing. */
+function addOthers(program: Command, io: CliIo, finish: (code: number) => void): void {
+  addAudit(program, io, version, finish);
+  addExplain(program, io, finish);
+  addProbe(program, io, version, finish);
+  addVerify(program, io, finish);
+  addLab(program, io, finish);
 }
 
 /** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
@@ -92,7 +110,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: ServeFlags) => {
       code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(serve)));
+  addOutput(addTrace(addFaults(addSizes(serve))));
 
   const engine = program
     .command('engine')
@@ -104,7 +122,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: EngineFlags) => {
       code = await (await import('./engine.js')).engine(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(engine)));
+  addOutput(addTrace(addFaults(addSizes(engine))));
 
   const replay = program
     .command('replay [FAULT]')
@@ -115,15 +133,12 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
-  addOutput(addGuards(replay));
+  addOutput(addCounterexample(addGuards(replay)));
 
   const finish = (ended: number): void => {
     code = ended;
   };
-  addAudit(program, io, version, finish);
-  addExplain(program, io, finish);
-  addVerify(program, io, finish);
-  addLab(program, io, finish);
+  addOthers(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -21,6 +21,7 @@ import { type CliIo, EXIT } from './io.js';
 import type { ServeOptions } from './options.js';
 import { brokenMark, type StartFacts, startLines } from './start-lines.js';
 import { untilSignal } from './signals.js';
+import { openTrace, traceFinding } from './trace-file.js';
 
 /** The lab model's answers are copies; chance adds nothing to them unless a request asks for it. */
 const TEMPERATURE_DEFAULT = 0;
@@ -33,7 +34,8 @@ const FINGERPRINT_DIGITS = 12;
 export interface Serving {
   readonly facts: StartFacts;
   readonly fresh: FreshKeys | null;
-  close(): Promise<void>;
+  /** False: a trace was asked for, and is not whole. */
+  close(): Promise<boolean>;
 }
 
 /** Starts all of it, or nothing. Throws CodedError. */
@@ -48,12 +50,19 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
     tenants.map(({ name, key }) => ({ name, keys: [{ sha256: key.sha256 }] })),
     randomBytes(SALT_SECRET_BYTES),
   );
+  const trace = await openTrace(options.trace, config, (why) => void findings.record(traceFinding(why)));
   const engine = await ThreadedEngine.start({
     config,
     clock,
+    ...(trace === null ? {} : { trace: trace.writer }),
     onFinding: (finding) => void findings.record(guardEngineFinding(finding)),
   });
   const ports = openPorts(options, config, engine, registry, findings, clock);
+  const close = async (): Promise<boolean> => {
+    await ports.close();
+    await trace?.close();
+    return trace === null || trace.stopped === null;
+  };
   try {
     const { opsUrl, url } = await ports.listen();
     const facts: StartFacts = {
@@ -67,9 +76,9 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
       tenants: tenants.map(({ name, key }) => ({ name, keyFingerprint: key.sha256.slice(0, FINGERPRINT_DIGITS) })),
       rules: config.rules,
     };
-    return { facts, fresh, close: () => ports.close() };
+    return { facts, fresh, close };
   } catch (thrown) {
-    await ports.close();
+    await close();
     throw thrown;
   }
 }
@@ -150,6 +159,7 @@ export async function runServe(options: ServeOptions, io: CliIo): Promise<number
   const serving = await startServing(options);
   const ended = untilSignal();
   let file: KeysFile | null = null;
+  let isWhole = true;
   try {
     const showsKeys = io.outIsTerminal && options.output === 'table';
     if (serving.fresh !== null && !showsKeys) file = writeKeysFile(serving.fresh.keys);
@@ -167,7 +177,7 @@ export async function runServe(options: ServeOptions, io: CliIo): Promise<number
     if (options.output !== 'json') io.out(`\n${signal}: open requests end, then the server does.\n`);
   } finally {
     file?.remove();
-    await serving.close();
+    isWhole = await serving.close();
   }
-  return EXIT.clean;
+  return isWhole ? EXIT.clean : EXIT.unchecked;
 }

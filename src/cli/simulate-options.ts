@@ -36,6 +36,7 @@ export function parseSimulateOptions(flags: VerifyFlags): SimulateOptions {
     '--scope': flags.scope,
     '--all-faults': flags.allFaults,
     '--trace': flags.trace,
+    '--trace-out': flags.traceOut,
     '--symmetry': flags.symmetry,
     '--memory': flags.memory,
   })) {

@@ -66,6 +66,7 @@ const WRONG: readonly (readonly [string, RegExp])[] = [
   ['--simulate --output trace', /`--output trace` with `--seed`/],
   ['--simulate --seed 1 --fault torn-write --output trace', /`--output trace` with `--guards/],
   ['--simulate --scope small', /`--simulate` without `--scope`/],
+  ['--simulate --trace-out x', /`--simulate` without `--trace-out`/],
   ['--simulate --all-faults', /`--simulate` without `--all-faults`/],
   ['--seed 1', /`--seed` with `--simulate`/],
   ['--without loss', /`--without` with `--simulate`/],

@@ -19,6 +19,7 @@ export function addVerify(program: Command, io: CliIo, finish: (code: number) =>
     .option('--requests <N>', 'with --simulate: requests of each world at most (600)')
     .option('--duration <TIME>', 'with --simulate: worlds are begun for so long: 30s, 5m (10s)')
     .option('--without <LIST>', 'with --simulate: troubles to leave out: loss,aborts,…')
+    .option('--trace-out <FILE>', 'with --fault: write its counterexample there, for `replay --trace`')
     .option('--memory <BYTES>', 'all stores together: 512M, 3G (3G); a run that needs more is incomplete')
     .option('--output <FORMAT>', 'table or json (table); with --simulate --seed also trace')
     .action(async (flags: VerifyFlags) => {

@@ -1,0 +1,6 @@
+import type { Experiment } from './experiment.js';
+import { boundary } from './experiments/boundary.js';
+import { canary } from './experiments/canary.js';
+
+/** Every experiment, in the order in which they run. */
+export const EXPERIMENTS: readonly Experiment[] = [boundary, canary];
