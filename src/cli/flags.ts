@@ -24,6 +24,12 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly opsKey?: string;
   readonly tenant?: readonly string[];
   readonly onSmallPool?: string;
+  readonly config?: string;
+  readonly output?: string;
+}
+
+export interface InitFlags {
+  readonly force?: boolean;
   readonly output?: string;
 }
 

@@ -7,6 +7,7 @@ import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
 import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
+import { addInit } from './init-verb.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
 import { addVerify } from './verify-verb.js';
@@ -78,6 +79,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
   const serve = program
     .command('serve')
     .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
+    .option('--config <FILE>', 'all of this in a file; flags override it (cofferdam.yaml, where there is one)')
     .option('--host <ADDRESS>', `where both ports listen (${defaults.DEFAULT_HOST})`)
     .option('--port <N>', `the tenants' port (${defaults.DEFAULT_PORT})`)
     .option('--ops-port <N>', `the operators' port (${defaults.DEFAULT_OPS_PORT})`)
@@ -93,6 +95,11 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
     });
   addOutput(addFaults(addSizes(serve)));
+
+  const finish = (ended: number): void => {
+    code = ended;
+  };
+  addInit(program, io, finish);
 
   const engine = program
     .command('engine')
@@ -117,9 +124,6 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     });
   addOutput(addGuards(replay));
 
-  const finish = (ended: number): void => {
-    code = ended;
-  };
   addAudit(program, io, version, finish);
   addExplain(program, io, finish);
   addVerify(program, io, finish);
