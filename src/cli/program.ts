@@ -72,10 +72,7 @@ function newProgram(io: CliIo): Command {
     });
 }
 
-/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
-export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
-  let code: number = EXIT.clean;
-  const program = newProgram(io);
+function addServe(program: Command, io: CliIo, parts: ProgramParts, finish: (code: number) => void): void {
   const serve = program
     .command('serve')
     .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
@@ -92,13 +89,19 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       'when a pool is smaller than the context: lower the limit, or refuse to start (lower)',
     )
     .action(async (flags: ServeFlags) => {
-      code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
+      finish(await (await import('./serve.js')).serve(flags, await parts.faultNames(), io));
     });
   addOutput(addFaults(addSizes(serve)));
+}
 
+/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
+export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
+  let code: number = EXIT.clean;
+  const program = newProgram(io);
   const finish = (ended: number): void => {
     code = ended;
   };
+  addServe(program, io, parts, finish);
   addInit(program, io, finish);
 
   const engine = program
