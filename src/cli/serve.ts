@@ -5,26 +5,31 @@ import { boundsOf } from './config-bounds.js';
 import type { Loaded } from './config-reload.js';
 import type { ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
-import { type OptionWorld, parseServeOptions } from './options.js';
-import { runServe } from './serve-run.js';
+import { type OptionWorld, parseServeOptions, type ServeOptions } from './options.js';
+import type { ServeConfig } from './serve-run.js';
 
-/** `cofferdam serve`; resolves with the exit code. */
-export function serve(flags: ServeFlags, faultNames: readonly string[], io: CliIo): Promise<number> {
+/** `cofferdam serve`; resolves with the exit code. What serves is loaded when there is something to serve. */
+export async function serve(flags: ServeFlags, faultNames: readonly string[], io: CliIo): Promise<number> {
   const world: OptionWorld = { variables: io.variables, faultNames };
   const path = flags.config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : null);
   if (path === null) {
     const options = parseServeOptions(flags, world);
     for (const warning of options.warnings) io.err(`warning: ${warning}\n`);
-    return runServe(options, null, io);
+    return await run(options, null, io);
   }
   const load = (): Loaded | Refused => loadWhole(path, flags, world);
   const loaded = load();
   if ('lines' in loaded) {
     for (const line of loaded.lines) io.err(`error: ${line}\n`);
-    return Promise.resolve(EXIT.usage);
+    return EXIT.usage;
   }
   for (const warning of [...loaded.options.warnings, ...overrides(loaded.file, flags)]) io.err(`warning: ${warning}\n`);
-  return runServe(loaded.options, { loaded, load, flags }, io);
+  return await run(loaded.options, { loaded, load, flags }, io);
+}
+
+async function run(options: ServeOptions, config: ServeConfig | null, io: CliIo): Promise<number> {
+  const { runServe } = await import('./serve-run.js');
+  return await runServe(options, config, io);
 }
 
 /** The file under the flags. Throws CodedError `usage` where they do not fit together. */

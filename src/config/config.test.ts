@@ -3,16 +3,11 @@
  * description by example, and the schema held to the check over the same values.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { stringify } from 'yaml';
-import { ManualClock, SystemClock } from '../base/clock.js';
 import { type Checked, checkTree } from './check.js';
 import { exampleOf } from './example.js';
-import { readSmallFile } from './file.js';
 import { type Json, jsonSchema } from './json-schema.js';
 import { MISTAKES_SHOWN_MAX, mistakeLines } from './mistake.js';
 import { nearest } from './nearest.js';
@@ -20,7 +15,6 @@ import { flagProperty, leavesOf } from './settings.js';
 import { countText, fieldsOf, parseTime, type RecordShape, timeText } from './shape.js';
 import { fieldTable } from './table.js';
 import { FILE_BYTES_MAX, readTree } from './tree.js';
-import { FileWatch, LOOK_EVERY_MS } from './watch.js';
 
 const SMALL: RecordShape = {
   kind: 'record',
@@ -366,39 +360,4 @@ test('an editor that has the schema accepts and refuses what the check does', ()
     const said = lines(stringify(sample));
     assert.equal(fits(schema, sample), said.length === 0, `${JSON.stringify(sample)}: ${said.join('\n')}`);
   }
-});
-
-test('only a file is read, within its bound, and a pipe holds nothing up', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'cofferdam-config-'));
-  try {
-    writeFileSync(join(folder, 'a'), 'abc');
-    assert.deepEqual(readSmallFile(join(folder, 'a'), 3), Buffer.from('abc'));
-    assert.equal(readSmallFile(join(folder, 'a'), 2), '3 bytes');
-    assert.equal(readSmallFile(folder, 9), 'a folder');
-    assert.equal(readSmallFile(join(folder, 'b'), 9), 'none');
-    assert.equal(readSmallFile('/dev/zero', 9), 'something that is no file');
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
-
-test('a change is taken when two looks saw the same, once, and nothing is after the stop', async () => {
-  const clock = new ManualClock();
-  let holds = 'a';
-  let changes = 0;
-  const watch = new FileWatch({ clock, paths: () => ['f'], digestOf: async () => holds, changed: () => changes++ });
-  const look = async (): Promise<number> => {
-    clock.advance(LOOK_EVERY_MS);
-    await new Promise<void>((resolve) => new SystemClock().soon(resolve));
-    return changes;
-  };
-  assert.deepEqual([await look(), await look(), await look()], [0, 1, 1], 'the beginning is one change');
-  holds = 'half';
-  assert.equal(await look(), 1);
-  holds = 'whole';
-  assert.deepEqual([await look(), await look(), await look()], [1, 2, 2]);
-  watch.stop();
-  holds = 'more';
-  assert.deepEqual([await look(), await look()], [2, 2]);
-  assert.equal(clock.waiting, 0);
 });
