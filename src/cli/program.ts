@@ -10,6 +10,7 @@ import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { addInit } from './init-verb.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
+import { addProbe } from './probe-verb.js';
 import { addVerify } from './verify-verb.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
@@ -127,6 +128,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     });
   addOutput(addGuards(replay));
 
+  addProbe(program, io, version, finish);
   addAudit(program, io, version, finish);
   addExplain(program, io, finish);
   addVerify(program, io, finish);
