@@ -58,7 +58,7 @@ describe('a registry of tenants', () => {
     );
     assert.equal(registry.lookUp('k6'), globex);
     const numbers = [acme!.number, globex!.number, registry.selfTestNumber, registry.lookUp('k5')!.number];
-    assert.equal(new Set(numbers).size, 4, `${numbers}`);
+    assert.equal(new Set(numbers).size, 4, numbers.join());
     registry.replace(configs);
     assert.equal(registry.lookUp('k1'), acme);
   });
