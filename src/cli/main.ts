@@ -7,7 +7,8 @@ import { runProgram } from './program.js';
 const serves = process.argv[2] === 'serve' || process.argv[2] === 'engine';
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+    // A terminal that went away answers with EIO.
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
     if (!serves) process.exit(0);
   });
 }
