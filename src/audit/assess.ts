@@ -56,6 +56,7 @@ function findingOf(meta: RuleMeta, node: NodeFacts, one: Observed): Finding {
   return {
     id: meta.id,
     severity: one.severity ?? meta.severity,
+    ...(one.subject === undefined ? {} : { subject: one.subject }),
     title: secretsGone(one.title ?? meta.title),
     where: place(node.name, one.at),
     observed: secretsGone(one.observed),

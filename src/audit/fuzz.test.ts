@@ -152,7 +152,7 @@ function judge(text: string): ReturnType<typeof assess> {
 /** Every number that the text holds, and products of two: vLLM tells blocks and their size. */
 function numbersOf(text: string): ReadonlySet<number> {
   const plain = new Set<number>();
-  for (const [digits] of text.matchAll(/\d[\d,_]*(?:\.\d+)?(?:e[+-]?\d+)?/gi)) {
+  for (const [digits] of text.matchAll(/(?:\d[\d,_]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?/gi)) {
     plain.add(Number(digits.replaceAll(/[,_]/g, '')));
     for (const part of digits.split(/[,_]/)) plain.add(Number(part));
   }

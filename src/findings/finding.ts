@@ -13,6 +13,8 @@ export interface Finding {
   /** Stable, most significant word first: `capacity.advertised-above-pool`. */
   readonly id: string;
   readonly severity: Severity;
+  /** What tells findings of one rule at one place apart: an advisory's id. It stays the same from run to run. */
+  readonly subject?: string;
   /** One line. */
   readonly title: string;
   readonly where: FindingPlace;
@@ -112,6 +114,7 @@ export function escapeFinding(finding: Finding): Finding {
   return {
     id: escapeControl(finding.id),
     severity: finding.severity,
+    ...(finding.subject === undefined ? {} : { subject: escapeControl(finding.subject) }),
     title: escapeControl(finding.title),
     where: {
       node: escapeControl(where.node),
