@@ -1,4 +1,4 @@
-import { counterparts } from '../ask.js';
+import { counterparts } from '../peers.js';
 import { compareVersions } from '../../upstream/version.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notChecked, type Observed, passed, type Rule, type RuleOutcome } from '../rule.js';
