@@ -221,3 +221,27 @@ test('`explain` says of every rule what, why, how and what to change', async () 
     }
   }
 });
+
+test('what stands in front of engines is judged too: Dynamo’s frontend and its stores, llm-d’s picker and sidecar', async () => {
+  const made = await report([fixture('manifests/routers.yaml'), '--require', 'none']);
+  const found = (id: string): readonly (readonly [string, string])[] =>
+    made.findings.filter((one) => one.id === id).map(({ where, severity }) => [where.node, severity] as const);
+  assert.deepEqual(found('exposure.control-plane'), [['nats', 'high']]);
+  assert.deepEqual(found('exposure.picker-fails-open'), [['picker', 'medium']]);
+  assert.deepEqual(found('rejection.prefill-fallback'), [['engine/sidecar', 'high']]);
+  assert.deepEqual(found('release.cancel-not-passed'), [['frontend', 'medium']]);
+  assert.equal(
+    made.nodes.find(({ name }) => name === 'worker')?.version,
+    null,
+    'Dynamo’s version was taken for vLLM’s',
+  );
+  assert.ok(
+    made.findings.every(({ id, where }) => where.node !== 'worker' || !id.startsWith('exposure.')),
+    'a Dynamo worker was accused of a port that it does not open',
+  );
+});
+
+test('a router alone is no engine that was checked', async () => {
+  const made = await report(['--command', 'sglang-router --api-key k --host 127.0.0.1 --worker-urls http://a:1']);
+  assert.equal(made.code, 3, JSON.stringify(made.findings));
+});

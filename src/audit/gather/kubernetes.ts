@@ -1,6 +1,7 @@
 /** Kubernetes' objects: workloads of any kind that hold containers, and what leads to them. */
 import type { Exposure, PolicyFact, PortFact, ServiceFact, Source } from '../facts.js';
 import { type Container, readContainer, type Variable, wordsOf } from './container.js';
+import { failureModeOf, withFailureMode } from './picker.js';
 import type { Piece } from './piece.js';
 import { dig, entriesAt, itemsAt, textAt, textsAt, type Tree } from './tree.js';
 
@@ -106,11 +107,10 @@ function workloadPieces(workload: Workload, net: Network): Piece[] {
       pieces.push({
         container: textAt(tree, 'name') ?? 'container',
         piece: {
-          reading,
           source,
           place: workload.namespace ?? '',
           name: workload.name,
-          exposure: exposureOf(workload, tree, container, net),
+          ...withFailureMode(exposureOf(workload, tree, container, net), reading, net.failureModes),
         },
       });
     }
@@ -165,6 +165,7 @@ interface Selector {
 type NamedPolicy = Named<PolicyFact> & { readonly rules: readonly Tree[] };
 
 interface Network {
+  readonly failureModes: ReadonlyMap<string, string>;
   readonly services: Selectors<Named<ServiceFact>>;
   readonly policies: Selectors<NamedPolicy>;
 }
@@ -210,6 +211,7 @@ class Selectors<T extends Named<unknown>> {
 function networkOf(objects: readonly KubeObject[]): Network {
   const outside = new Set(objects.flatMap(({ tree }) => backendsOf(tree)));
   return {
+    failureModes: new Map(objects.flatMap(({ tree }) => failureModeOf(tree))),
     services: new Selectors(
       objects.filter(({ tree }) => textAt(tree, 'kind') === 'Service').map((one) => serviceOf(one, outside)),
       (a, b) => Number(leadsOutside(b.fact)) - Number(leadsOutside(a.fact)),
