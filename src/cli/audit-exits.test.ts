@@ -37,6 +37,21 @@ test('exit codes: 2 for wrong usage, 1 before 3, 3 for a node that did not answe
   assert.equal((await run(['audit', ...INCIDENT_LOGS, '--fail-on', 'none', '--require', 'none'])).code, 0);
 });
 
+test('no error says a key that stood on the command line', async () => {
+  for (const args of [
+    ['--command', 'API_KEY=PlantedKey7f3a9c echo --api-key PlantedKey7f3a9c'],
+    ['http://127.0.0.1:1', '--api-key-env', 'PlantedKey7f3a9c'],
+    ['http://127.0.0.1:1', '--header', 'X-Key PlantedKey7f3a9c'],
+    ['http://127.0.0.1:1', '--header', 'http://127.0.0.1:2=X-Key: PlantedKey7f3a9c'],
+    ['http://user:PlantedKey7f3a9c@127.0.0.1:1'],
+    ['http://127.0.0.1:99999/?key=PlantedKey7f3a9c'],
+  ]) {
+    const { code, err } = await run(['audit', ...args]);
+    assert.equal(code, 2, args.join(' '));
+    assert.ok(!err.includes('PlantedKey7f3a9c'), err);
+  }
+});
+
 test(
   'a waiver takes a finding out until its day, and an expired one fails',
   withFolder(async (folder) => {

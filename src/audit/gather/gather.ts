@@ -66,9 +66,15 @@ function isReady(pieces: readonly Piece[]): boolean {
 function commandPieces(command: string, order: number): Piece[] {
   const readings = readCommandText(command);
   if (readings.length === 0) {
+    // No more of it is shown: keys stand in variables in front, and behind flags.
+    const program =
+      command
+        .trim()
+        .split(/\s+/)
+        .find((word) => !word.includes('=')) ?? '';
     throw new CodedError(
       'usage',
-      `Expected \`--command\` to start an engine or router that is known here, got ${shown(command)}`,
+      `Expected \`--command\` to start an engine or router that is known here, got ${shown(program)}`,
     );
   }
   return readings.map((reading) => ({
