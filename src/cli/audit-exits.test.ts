@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -142,6 +142,24 @@ for (const [count, told, code] of [
     if (code === 3) assert.match(slots?.why ?? '', /4 slots of 4096 tokens each, and not whether they share one pool/);
   });
 }
+
+test('a live vLLM that tells context, pool and version ends with 0, and without its metrics with 3', async () => {
+  const models = { object: 'list', data: [{ id: 'm', object: 'model', owned_by: 'vllm', max_model_len: 4096 }] };
+  const metrics = readFileSync(fixture('captures/vllm-0.32.0-cpu/02-metrics-idle-pool-large.txt'), 'utf8');
+  for (const [body, code] of [
+    [metrics, 0],
+    [null, 3],
+  ] as const) {
+    const node = await fakeNode({
+      '/v1/models': { body: JSON.stringify(models) },
+      '/version': { body: '{"version":"0.33.0"}' },
+      ...(body === null ? {} : { '/metrics': { body } }),
+    });
+    const made = await report([node.url]);
+    await node.close();
+    assert.equal(made.code, code, JSON.stringify(made.checks.filter(({ status }) => status === 'not-checked')));
+  }
+});
 
 test('a reader that goes away early changes nothing about the exit code', async () => {
   for (const [args, code] of [

@@ -24,13 +24,14 @@ export type Seen = Partial<Observed>;
 // --- what is not known ---
 
 export function unknownVersion(node: NodeFacts): RuleOutcome {
-  if (node.endpoint !== null) return notChecked('its version is not known: nothing that it answered tells it');
+  if (node.endpoint?.answered === true)
+    return notChecked('its version is not known: nothing that it answered tells it');
   return notChecked(`its version is not known; ${askCommand(node)} would tell it`);
 }
 
 export function unknownFlag(node: NodeFacts, name: string): RuleOutcome {
   // Only SGLang shows its flags to who asks.
-  const ask = node.engine === 'sglang' && node.endpoint === null ? `, or ${askCommand(node)},` : '';
+  const ask = node.engine === 'sglang' && node.endpoint?.answered !== true ? `, or ${askCommand(node)},` : '';
   return notChecked(`\`--${name}\` is not known; its whole command line${ask} would tell it`);
 }
 
