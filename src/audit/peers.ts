@@ -138,8 +138,8 @@ const THINNED = new WeakMap<readonly NodeFacts[], readonly NodeFacts[]>();
 function setupOf(node: NodeFacts): string {
   const flags = [...node.flags]
     .filter(([name]) => !OWN_FLAGS.has(name))
-    .map(([name, said]) => [name, best(said)?.value])
-    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+    .map(([name, said]) => [name, best(said)?.value] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   const variables = [...node.variables].map(([name, said]) => [name, best(said)?.value]);
   const figures = [best(node.advertised), best(node.acceptLimit), poolOf(node), best(node.pageTokens)];
   return JSON.stringify([
