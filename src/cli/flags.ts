@@ -25,6 +25,12 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly tenant?: readonly string[];
   readonly onSmallPool?: string;
   readonly trace?: string;
+  readonly config?: string;
+  readonly output?: string;
+}
+
+export interface InitFlags {
+  readonly force?: boolean;
   readonly output?: string;
 }
 

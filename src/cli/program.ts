@@ -7,6 +7,7 @@ import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
 import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
+import { addInit } from './init-verb.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
 import { addProbe } from './probe-verb.js';
@@ -89,13 +90,11 @@ function addOthers(program: Command, io: CliIo, finish: (code: number) => void):
   addLab(program, io, finish);
 }
 
-/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
-export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
-  let code: number = EXIT.clean;
-  const program = newProgram(io);
+function addServe(program: Command, io: CliIo, parts: ProgramParts, finish: (code: number) => void): void {
   const serve = program
     .command('serve')
     .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
+    .option('--config <FILE>', 'all of this in a file; flags override it (cofferdam.yaml, where there is one)')
     .option('--host <ADDRESS>', `where both ports listen (${defaults.DEFAULT_HOST})`)
     .option('--port <N>', `the tenants' port (${defaults.DEFAULT_PORT})`)
     .option('--ops-port <N>', `the operators' port (${defaults.DEFAULT_OPS_PORT})`)
@@ -108,9 +107,20 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       'when a pool is smaller than the context: lower the limit, or refuse to start (lower)',
     )
     .action(async (flags: ServeFlags) => {
-      code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
+      finish(await (await import('./serve.js')).serve(flags, await parts.faultNames(), io));
     });
   addOutput(addTrace(addFaults(addSizes(serve))));
+}
+
+/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
+export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
+  let code: number = EXIT.clean;
+  const program = newProgram(io);
+  const finish = (ended: number): void => {
+    code = ended;
+  };
+  addServe(program, io, parts, finish);
+  addInit(program, io, finish);
 
   const engine = program
     .command('engine')
@@ -135,9 +145,6 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     });
   addOutput(addCounterexample(addGuards(replay)));
 
-  const finish = (ended: number): void => {
-    code = ended;
-  };
   addOthers(program, io, finish);
 
   try {
