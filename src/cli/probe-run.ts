@@ -7,6 +7,7 @@ import { NOTHING_TOLD, type Told } from '../probe/knowledge.js';
 import type { Knowledge } from '../probe/lab.js';
 import { openJournal } from '../probe/journal.js';
 import { EXPERIMENTS } from '../probe/registry.js';
+import { NOTHING_EARLIER } from '../probe/resume.js';
 import { type PlannedExperiment, type ProbeOutcome, runProbe } from '../probe/run.js';
 import { exitCodeOfProbe } from '../probe/verdict.js';
 import type { CliIo } from './io.js';
@@ -30,10 +31,10 @@ export async function runProbeVerb(options: ProbeVerbOptions, io: CliIo, version
       version,
       clock,
       journal,
-      earlier: [],
+      earlier: NOTHING_EARLIER,
       confirm: (plan, knowledge) => Promise.resolve(showPlan(plan, knowledge, io) && !options.dryRun),
       say: (line) => io.err(`${line}\n`),
-      onBudget: (budget) => process.once('SIGINT', () => budget.stop('the operator stopped it')),
+      onStart: ({ stop }) => void process.once('SIGINT', () => stop('the operator stopped it')),
     });
     show(outcome, io);
     return exitCodeOfProbe(outcome.verdict);

@@ -51,10 +51,12 @@ export class ProbeClient {
   readonly #clock: Clock;
   readonly #agent: HttpAgent;
   readonly #identity: Readonly<Record<string, string>>;
-  #sent = 0;
+  readonly #open = new Set<ProbeExchange>();
+  #sent: number;
 
-  /** `runId` goes with every request, so that the endpoint's operators can tell ours from their tenants'. */
-  constructor(target: ProbeTarget, clock: Clock, version: string, runId: string) {
+  /** `runId` goes with every request, so that the endpoint's operators can tell ours from their tenants'. Ids go on after `lastId`. */
+  constructor(target: ProbeTarget, clock: Clock, version: string, runId: string, lastId: number = 0) {
+    this.#sent = lastId;
     this.#target = target;
     this.#clock = clock;
     const options = { keepAlive: true, maxFreeSockets: 256, timeout: 2_000 };
@@ -67,21 +69,16 @@ export class ProbeClient {
   }
 
   ask(ask: Ask): Promise<Answer> {
-    const route = ask.route ?? this.#target.route;
-    const body = JSON.stringify({
-      model: this.#target.model,
-      ...(route === 'chat' ? { messages: [{ role: 'user', content: ask.prompt }] } : { prompt: ask.prompt }),
-      max_tokens: ask.maxTokens,
-      temperature: ask.temperature ?? 0,
-      ...(ask.stream ? { stream: true, stream_options: { include_usage: true } } : {}),
-      ...ask.fields,
-    });
-    const path = route === 'chat' ? '/v1/chat/completions' : '/v1/completions';
-    return this.#send({ ...ask, method: 'POST', path, body }, ask.leave ?? null);
+    return this.#send({ ...ask, ...postOf(this.#target, ask) }, ask.leave ?? null);
   }
 
   plain(ask: PlainAsk): Promise<Answer> {
     return this.#send(ask, null);
+  }
+
+  /** Leaves everything that is open: the operator wants the end now. */
+  leaveAll(): void {
+    for (const exchange of this.#open) exchange.leave();
   }
 
   close(): void {
@@ -108,8 +105,26 @@ export class ProbeClient {
         ...this.#identity,
       },
     });
-    return exchange.run(request, ask.body);
+    this.#open.add(exchange);
+    return exchange.run(request, ask.body).finally(() => this.#open.delete(exchange));
   }
+}
+
+/** How a prompt goes onto the wire. */
+export function postOf(
+  target: ProbeTarget,
+  ask: Ask,
+): { readonly method: 'POST'; readonly path: string; readonly body: string } {
+  const route = ask.route ?? target.route;
+  const body = JSON.stringify({
+    model: target.model,
+    ...(route === 'chat' ? { messages: [{ role: 'user', content: ask.prompt }] } : { prompt: ask.prompt }),
+    max_tokens: ask.maxTokens,
+    temperature: ask.temperature ?? 0,
+    ...(ask.stream ? { stream: true, stream_options: { include_usage: true } } : {}),
+    ...ask.fields,
+  });
+  return { method: 'POST', path: route === 'chat' ? '/v1/chat/completions' : '/v1/completions', body };
 }
 
 type Sending = ReturnType<typeof httpRequest>;
@@ -159,6 +174,10 @@ class ProbeExchange {
       request.on('response', (response) => this.#onResponse(response));
       request.end(body);
     });
+  }
+
+  leave(): void {
+    this.#end('left');
   }
 
   #onResponse(response: IncomingMessage): void {

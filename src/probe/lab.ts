@@ -27,6 +27,8 @@ export interface Knowledge {
   readonly streams: boolean;
   /** Milliseconds of one small request. */
   readonly smallMs: number | null;
+  /** Milliseconds that a token of a prompt adds to it, roughly; null or absent: not known. */
+  readonly tokenMs?: number | null;
   /** Kinds of engine that `--engine` named, by name of the node. */
   readonly nodes: readonly string[];
 }
@@ -48,13 +50,39 @@ export interface LabOptions {
   readonly bound: number;
   readonly allowDestructive: boolean;
   readonly say: (line: string) => void;
+  /** Hears of each hit, with the two requests as they were sent: they may be replayed, and are not recorded. */
+  readonly onHit?: (hit: Hit, requests: HitRequests) => void;
+}
+
+/** A request as it was sent. */
+export type Sent = Ask | PlainAsk;
+
+export interface HitRequests {
+  readonly reading: Sent;
+  /** Null: not known. */
+  readonly planting: Sent | null;
 }
 
 /** Requests that were planted: which request put which marker there. */
 interface Planted {
   readonly request: string;
+  readonly ask: Ask;
   readonly sentMs: number;
   endMs: number | null;
+}
+
+const TOO_MANY_REQUESTS = 429;
+/** Attempts of one prompt, and the waits between them where the endpoint does not say how long. */
+const ATTEMPTS_MAX = 7;
+const WAIT_FIRST_MS = 250;
+const WAIT_MAX_MS = 10_000;
+/** A longer `Retry-After` ends the experiment. */
+const WAIT_SAID_MAX_MS = 30_000;
+const WAIT_SLICE_MS = 100;
+
+/** The endpoint goes on saying 429, however long one waits. */
+export class Throttled extends Error {
+  override readonly name = 'Throttled';
 }
 
 const LEFT_BEFORE_MS = 5_000;
@@ -72,6 +100,7 @@ export class Lab {
   readonly options: LabOptions;
   readonly hits: Hit[] = [];
   #answers = 0;
+  #throttled: Throttled | null = null;
   readonly #planted = new Map<string, Planted>();
   readonly #left: { readonly id: string; readonly endMs: number }[] = [];
 
@@ -109,20 +138,47 @@ export class Lab {
     return this.options.markers.fresh(tenant.name).text;
   }
 
-  /** Sends one prompt. Its answer is recorded and searched for everyone else's markers. Throws BudgetSpent, ForeignContent. */
+  /**
+   * Sends one prompt. Its answer is recorded and searched for everyone else's markers. A 429 is waited out, and what is sent again counts
+   * as another request. Throws BudgetSpent, ForeignContent, Throttled.
+   */
   async ask(ask: Ask): Promise<Answer> {
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#attempt(ask);
+      if (answer.status !== TOO_MANY_REQUESTS) return answer;
+      await this.#waitAfter(answer, attempt);
+    }
+  }
+
+  async #attempt(ask: Ask): Promise<Answer> {
     const { budget, client, markers } = this.options;
+    if (this.#throttled !== null) throw this.#throttled;
     await budget.take(Math.ceil(ask.prompt.length * TOKENS_PER_CHARACTER_MAX) + ask.maxTokens);
     try {
       const sentMs = this.clock.nowMs();
       const planted = this.#plant(ask, sentMs);
       const answer = await client.ask(ask);
       for (const each of planted) each.endMs = answer.endMs;
-      this.#note(ask, answer, markers);
+      this.#note(ask, ask, answer, markers);
       return answer;
     } finally {
       budget.giveBack();
     }
+  }
+
+  /** Whoever waits holds no place of the budget. */
+  async #waitAfter(answer: Answer, attempt: number): Promise<void> {
+    const saidMs = answer.retryAfterS === null ? null : answer.retryAfterS * 1000;
+    const tooLong = saidMs !== null && saidMs > WAIT_SAID_MAX_MS;
+    if (attempt >= ATTEMPTS_MAX || tooLong) {
+      const words = tooLong ? `and asks to wait ${saidMs / 1000} s` : `${attempt} times in a row to one prompt`;
+      this.#throttled = new Throttled(`the endpoint answers 429 ${words} (${answer.id})`);
+      throw this.#throttled;
+    }
+    const least = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** (attempt - 1));
+    const endMs = this.clock.nowMs() + Math.max(saidMs ?? 0, least);
+    while (this.clock.nowMs() < endMs && this.options.budget.stopped === null && this.#throttled === null)
+      await this.sleep(Math.min(WAIT_SLICE_MS, Math.max(1, endMs - this.clock.nowMs())));
   }
 
   /** Sends another request than a prompt; its answer is searched too. */
@@ -138,7 +194,7 @@ export class Lab {
         stream: false,
         deadlineMs: ask.deadlineMs,
       };
-      this.#note(sent, answer, this.options.markers);
+      this.#note(ask, sent, answer, this.options.markers);
       return answer;
     } finally {
       budget.giveBack();
@@ -152,15 +208,18 @@ export class Lab {
   #plant(ask: Ask, sentMs: number): Planted[] {
     const planted: Planted[] = [];
     for (const { 0: marker } of ask.prompt.matchAll(/KVC-[a-z2-7]{26}/g)) {
-      if (this.#planted.has(marker)) continue;
-      const entry: Planted = { request: `q-${this.options.client.sent + 1}`, sentMs, endMs: null };
+      const request = `q-${this.options.client.sent + 1}`;
+      const known = this.#planted.get(marker);
+      // The same prompt as another request is an attempt after a 429.
+      if (known !== undefined && (known.ask !== ask || known.request === request)) continue;
+      const entry: Planted = { request, ask, sentMs, endMs: null };
       this.#planted.set(marker, entry);
       planted.push(entry);
     }
     return planted;
   }
 
-  #note(ask: Ask, answer: Answer, markers: MarkerBook): void {
+  #note(sent: Sent, ask: Ask, answer: Answer, markers: MarkerBook): void {
     const { experiment, journal, startMs, keepText } = this.options;
     this.#answers++;
     journal.write(requestRecord(experiment, ask, answer, startMs, keepText));
@@ -170,6 +229,8 @@ export class Lab {
       const hit = this.#hit(ask, answer, foreign);
       this.hits.push(hit);
       journal.write({ record: 'hit', ...hit });
+      const planting = foreign.marker === null ? undefined : this.#planted.get(foreign.marker);
+      this.options.onHit?.(hit, { reading: sent, planting: planting?.ask ?? null });
       if (foreign.owner === null) {
         throw new ForeignContent(
           `The answer ${answer.id} held a marker that this run never made, so nothing more is sent.`,

@@ -8,11 +8,15 @@ import type { Experiment, ExperimentPlan, ExperimentResult, Hit } from './experi
 import type { Journal } from './journal.js';
 import { JOURNAL_VERSION } from './journal.js';
 import { learn, type Told, UnfitTarget } from './knowledge.js';
-import { ForeignContent, type Knowledge, Lab } from './lab.js';
+import { ForeignContent, type HitRequests, type Knowledge, Lab, Throttled } from './lab.js';
+import { type Earlier, endpointOf } from './resume.js';
+import type { PlannedExperiment } from './result.js';
 import { UnmeasuredPrompt } from './ruler.js';
 import { MarkerBook } from './scan.js';
 import type { ProbeTarget } from './target.js';
-import { type OverallVerdict, overallVerdict } from './verdict.js';
+import { type OverallVerdict, verdictOfRun } from './verdict.js';
+
+export type { PlannedExperiment } from './result.js';
 
 export interface ProbeRunOptions {
   readonly target: ProbeTarget;
@@ -26,21 +30,20 @@ export interface ProbeRunOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly journal: Journal;
-  /** Results of an earlier run that are taken over. */
-  readonly earlier: readonly ExperimentResult[];
+  /** What is taken over of an earlier run; its results and hits are written into this record too. */
+  readonly earlier: Earlier;
   /** Called with the plan before the first experiment; false ends the run without sending more. */
   readonly confirm: (plan: readonly PlannedExperiment[], knowledge: Knowledge) => Promise<boolean>;
   readonly say: (line: string) => void;
-  /** Handed to whoever may have to stop the run. */
-  readonly onBudget?: (budget: Budget) => void;
+  /** Handed to whoever may have to stop the run: what is open is left, and nothing more is sent. */
+  readonly onStart?: (control: RunControl) => void;
+  /** Hears of each hit, with the requests that may be replayed. */
+  readonly onHit?: (hit: Hit, requests: HitRequests) => void;
 }
 
-export interface PlannedExperiment {
-  readonly name: string;
-  readonly required: boolean;
-  /** Why it can't be run; null: it can. */
-  readonly unfit: string | null;
-  readonly plan: ExperimentPlan;
+export interface RunControl {
+  readonly budget: Budget;
+  stop(why: string): void;
 }
 
 export interface ProbeOutcome {
@@ -85,13 +88,18 @@ class ProbeRun {
     this.#options = options;
     this.#startMs = clock.nowMs();
     this.#startedAt = new Date(clock.wallMs()).toISOString();
-    this.#client = new ProbeClient(target, clock, version, this.#runId);
+    this.#client = new ProbeClient(target, clock, version, this.#runId, options.earlier.lastId);
     this.#budget = new Budget(limits, () => clock.nowMs());
     this.#markers = new MarkerBook(
       randomBytes(SECRET_BYTES),
       target.tenants.map(({ name }) => name),
     );
-    options.onBudget?.(this.#budget);
+    this.#hits.push(...options.earlier.hits);
+    const stop = (why: string): void => {
+      this.#budget.stop(why);
+      this.#client.leaveAll();
+    };
+    options.onStart?.({ budget: this.#budget, stop });
   }
 
   close(): void {
@@ -99,17 +107,22 @@ class ProbeRun {
   }
 
   async run(): Promise<ProbeOutcome> {
+    const { experiments, earlier, journal } = this.#options;
     this.#writeHeader();
+    for (const hit of earlier.hits) journal.write({ record: 'hit', ...hit });
     try {
       this.#knowledge = await this.#learn();
     } catch (thrown) {
-      if (!(thrown instanceof UnfitTarget || thrown instanceof BudgetSpent || thrown instanceof ForeignContent))
-        throw thrown;
-      return this.#outcome([], thrown.message);
+      if (!isEnd(thrown) && !(thrown instanceof UnfitTarget)) throw thrown;
+      const results = experiments.map(({ name }) => emptyResult(name, 'could-not-run', `not run: ${thrown.message}`));
+      for (const result of results) journal.write({ record: 'experiment', ...result });
+      return this.#outcome(results, thrown.message);
     }
-    const labs = this.#options.experiments.map((experiment) => this.#lab(experiment.name, this.#knowledge!));
-    const plan = this.#options.experiments.map((experiment, i) => planned(experiment, labs[i]!));
-    if (!(await this.#options.confirm(plan, this.#knowledge)))
+    const labs = experiments.map((experiment) => this.#lab(experiment.name, this.#knowledge!));
+    const plan = experiments.map((experiment, i) => planned(experiment, labs[i]!));
+    this.#writePlan(plan, this.#knowledge);
+    const left = plan.filter(({ name }) => !earlier.results.some((result) => result.name === name));
+    if (!(await this.#options.confirm(left, this.#knowledge)))
       return this.#outcome([], 'it was not wanted after the plan');
     return this.#experiments(labs);
   }
@@ -130,7 +143,7 @@ class ProbeRun {
   }
 
   #resultOf(experiment: Experiment, lab: Lab, ended: string | null): Promise<[ExperimentResult, string | null]> {
-    const before = this.#options.earlier.find(({ name }) => name === experiment.name);
+    const before = this.#options.earlier.results.find(({ name }) => name === experiment.name);
     if (before !== undefined) return Promise.resolve([before, null]);
     if (ended !== null) return Promise.resolve([stoppedResult(experiment, lab, ended), null]);
     return this.#one(experiment, lab);
@@ -144,8 +157,9 @@ class ProbeRun {
     try {
       return [await experiment.run(lab), null];
     } catch (thrown) {
-      if (thrown instanceof BudgetSpent) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
-      if (thrown instanceof ForeignContent) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
+      // What else this experiment has open waits at most as long; the next one may fare better.
+      if (thrown instanceof Throttled) return [stoppedResult(experiment, lab, thrown.message), null];
+      if (isEnd(thrown)) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
       if (thrown instanceof UnmeasuredPrompt) {
         return [
           emptyResult(experiment.name, 'could-not-run', 'the endpoint stopped saying how many tokens it read'),
@@ -159,7 +173,12 @@ class ProbeRun {
   async #learn(): Promise<Knowledge> {
     const lab = this.#lab('learn', EMPTY_KNOWLEDGE);
     const knowledge = await learn(
-      { target: lab.target, ask: (ask) => lab.ask(ask), plain: (ask) => lab.plain(ask) },
+      {
+        target: lab.target,
+        nowMs: () => lab.clock.nowMs(),
+        ask: (ask) => lab.ask(ask),
+        plain: (ask) => lab.plain(ask),
+      },
       this.#options.told,
     );
     this.#hits.push(...lab.hits);
@@ -167,7 +186,7 @@ class ProbeRun {
   }
 
   #lab(experiment: string, knowledge: Knowledge): Lab {
-    const { target, journal, clock, seed, keepText, bound, allowDestructive, say } = this.#options;
+    const { target, journal, clock, seed, keepText, bound, allowDestructive, say, onHit } = this.#options;
     return new Lab({
       experiment,
       target,
@@ -183,33 +202,47 @@ class ProbeRun {
       bound,
       allowDestructive,
       say,
+      ...(onHit === undefined ? {} : { onHit }),
     });
   }
 
   #writeHeader(): void {
-    const { target, journal, seed, experiments, version } = this.#options;
+    const { target, journal, seed, experiments, version, bound } = this.#options;
     journal.write({
       record: 'probe',
       version: JOURNAL_VERSION,
       tool: version,
       runId: this.#runId,
       startedAt: this.#startedAt,
-      endpoint: target.origin.origin + target.origin.pathname.replace(/\/$/, ''),
+      endpoint: endpointOf(target),
       model: target.model,
       route: target.route,
       tenants: target.tenants.map(({ name }) => name),
       seed,
       experiments: experiments.map(({ name }) => name),
+      required: this.#required,
+      bound,
     });
   }
 
+  get #required(): readonly string[] {
+    return this.#options.experiments.filter((each) => each.required).map(({ name }) => name);
+  }
+
+  #writePlan(plan: readonly PlannedExperiment[], knowledge: Knowledge): void {
+    const { journal, experiments } = this.#options;
+    const { ruler, codeCharactersPerToken: _, tokenMs: __, ...known } = knowledge;
+    journal.write({ record: 'knowledge', ...known, counts: ruler !== null });
+    const withMethod = plan.map((each, i) => ({ ...each, method: experiments[i]!.method }));
+    journal.write({ record: 'plan', experiments: withMethod });
+  }
+
   #outcome(results: readonly ExperimentResult[], stopped: string | null): ProbeOutcome {
-    const required = this.#options.experiments.filter((each) => each.required).map(({ name }) => name);
     this.#options.journal.write({ record: 'end', why: stopped });
     return {
       runId: this.#runId,
       startedAt: this.#startedAt,
-      verdict: this.#hits.length > 0 ? 'leaks' : overallVerdict(results, required),
+      verdict: verdictOfRun(results, this.#required, this.#hits.length),
       results,
       hits: this.#hits,
       knowledge: this.#knowledge,
@@ -253,7 +286,13 @@ function stoppedResult(experiment: Experiment, lab: Lab, why: string): Experimen
     bound: null,
     control: `not judged: stopped, since ${why}`,
     evidence: [],
+    unfinished: true,
   };
+}
+
+/** What ends an experiment from outside of it. */
+function isEnd(thrown: unknown): thrown is Error {
+  return thrown instanceof BudgetSpent || thrown instanceof ForeignContent || thrown instanceof Throttled;
 }
 
 /** So that each experiment has chance of its own, whichever others run. */

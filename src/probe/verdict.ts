@@ -22,3 +22,12 @@ export function exitCodeOfProbe(verdict: OverallVerdict): 0 | 1 | 3 {
 export function isVerdict(text: string): text is ExperimentVerdict {
   return (EXPERIMENT_VERDICTS as readonly string[]).includes(text);
 }
+
+/** The verdict of a run: any hit is a leak, whatever was required. */
+export function verdictOfRun(
+  results: readonly ExperimentResult[],
+  required: readonly string[],
+  hits: number,
+): OverallVerdict {
+  return hits > 0 ? 'leaks' : overallVerdict(results, required);
+}
