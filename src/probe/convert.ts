@@ -47,7 +47,8 @@ export function readRun(path: string, flag: string): ReadRun {
   if (record === null) throw usage(flag, `a file without any: ${shown(path)}`);
   const notes: string[] = [];
   if (cut) notes.push('The last line of the record is cut and was left out.');
-  if (!record.whole) notes.push('The record has no end: the run was killed, or still goes on. What is missing could not run.');
+  if (!record.whole)
+    notes.push('The record has no end: the run was killed, or still goes on. What is missing could not run.');
   return {
     record,
     lastId: builder.lastId,
