@@ -15,6 +15,8 @@ const NEW_LINE = 10;
 
 export interface ReadRun {
   readonly record: RunRecord;
+  /** Took all of it, and can take what is written behind it. */
+  readonly builder: RecordBuilder;
   /** The number of the last request. */
   readonly lastId: number;
   /** Bytes of the file up to the end of its last whole record, and whether a line ends there. */
@@ -51,6 +53,7 @@ export function readRun(path: string, flag: string): ReadRun {
     notes.push('The record has no end: the run was killed, or still goes on. What is missing could not run.');
   return {
     record,
+    builder,
     lastId: builder.lastId,
     wholeBytes: reader.wholeBytes,
     endsInLine: cut || reader.endsInLine,

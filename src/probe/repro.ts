@@ -1,5 +1,5 @@
 /** A shell script that replays one hit with curl alone. It holds prompts of ours, and no key: those come from the environment. */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import { postOf } from './client.js';
@@ -25,8 +25,14 @@ export function replaysBetter(kept: FirstHit | null, next: FirstHit): boolean {
   return kept === null || (kept.requests.planting === null && next.requests.planting !== null);
 }
 
+export interface ScriptFile {
+  write(text: string): void;
+  /** A file that nothing was written to is taken away. */
+  close(): void;
+}
+
 /** Throws CodedError `usage` where it can't be made or exists: it is opened before anything is sent. */
-export function openScript(path: string): { write(text: string): void; close(): void } {
+export function openScript(path: string): ScriptFile {
   let file: number;
   try {
     file = openSync(path, 'wx', OWNER_ONLY);
@@ -34,7 +40,17 @@ export function openScript(path: string): { write(text: string): void; close(): 
     const why = (thrown as NodeJS.ErrnoException).code === 'EEXIST' ? 'one that is there' : 'one that can not be made';
     throw new CodedError('usage', `Expected \`--repro\` to name a new file, got ${why}: ${shown(path)}`);
   }
-  return { write: (text) => void writeSync(file, text), close: () => closeSync(file) };
+  let written = false;
+  return {
+    write: (text) => {
+      written = true;
+      writeSync(file, text);
+    },
+    close: () => {
+      closeSync(file);
+      if (!written) rmSync(path, { force: true });
+    },
+  };
 }
 
 /** The whole script. `hit` has a marker. */
