@@ -105,7 +105,8 @@ class VerbRun {
           if (replaysBetter(this.#firstHit, { hit, requests })) this.#firstHit = { hit, requests };
         },
       });
-      if (outcome.stopped !== null && !(dryRun && outcome.knowledge !== null)) this.#progress.say(`stopped: ${outcome.stopped}`);
+      if (outcome.stopped !== null && !(dryRun && outcome.knowledge !== null))
+        this.#progress.say(`stopped: ${outcome.stopped}`);
     } finally {
       this.#progress.clear();
       (signals as SignalStop | null)?.remove();
