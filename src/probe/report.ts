@@ -24,7 +24,8 @@ export function probeReport(record: RunRecord): Report {
 const checkId = (name: string): string => `probe.${name}`;
 
 /** The verdict in a sentence. */
-export function headlineOf({ verdict, hits, results, stopped, whole }: RunRecord): string {
+export function headlineOf({ verdict, hits, results, knowledge, stopped, whole }: RunRecord): string {
+  if (knowledge === null && stopped !== null) return `could not run: ${stopped}`;
   const names = (...verdicts: readonly string[]): string =>
     results
       .filter((result) => verdicts.includes(result.verdict))

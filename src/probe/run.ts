@@ -231,8 +231,15 @@ class ProbeRun {
 
   #writePlan(plan: readonly PlannedExperiment[], knowledge: Knowledge): void {
     const { journal, experiments } = this.#options;
-    const { ruler, codeCharactersPerToken: _, tokenMs: __, ...known } = knowledge;
-    journal.write({ record: 'knowledge', ...known, counts: ruler !== null });
+    const { advertised, advertisedFrom, pool, acceptLimit, engine, engineVersion, nodes, ruler, streams, smallMs } =
+      knowledge;
+    journal.write({
+      record: 'knowledge',
+      ...{ advertised, advertisedFrom, pool, acceptLimit, engine, engineVersion, nodes },
+      counts: ruler !== null,
+      streams,
+      smallMs,
+    });
     const withMethod = plan.map((each, i) => ({ ...each, method: experiments[i]!.method }));
     journal.write({ record: 'plan', experiments: withMethod });
   }

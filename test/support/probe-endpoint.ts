@@ -41,21 +41,22 @@ export interface Endpoint {
   close(): Promise<void>;
 }
 
-/** The code that the prompt states for the name that it asks for last; a token is a character. */
-function usualReply({ prompt, maxTokens }: Posted): Reply {
-  if (prompt.length > CONTEXT - 1)
+/** The code that the prompt states for the name that it asks for last. */
+export function usualReply({ prompt, maxTokens }: Posted, charactersPerToken = 1): Reply {
+  const tokens = Math.ceil(prompt.length / charactersPerToken);
+  if (tokens > CONTEXT - 1)
     return {
       status: 400,
       error: {
         type: 'invalid_request_error',
         code: 'context_length_exceeded',
-        message: `At most ${CONTEXT - 1} tokens, got ${prompt.length}.`,
+        message: `At most ${CONTEXT - 1} tokens, got ${tokens}.`,
       },
     };
   const name = /The code of (\w+):$/.exec(prompt)?.[1];
   const code = name === undefined ? undefined : new RegExp(`The code of ${name}: (\\S+)\\.\\n`).exec(prompt)?.[1];
-  const text = (code === undefined ? ' and so on.' : ` ${code}.\n`).slice(0, maxTokens);
-  return { text, usage: { prompt_tokens: prompt.length, completion_tokens: text.length } };
+  const text = (code === undefined ? ' and so on.' : ` ${code}.\n`).slice(0, maxTokens * charactersPerToken);
+  return { text, usage: { prompt_tokens: tokens, completion_tokens: text.length } };
 }
 
 function send(response: ServerResponse, posted: Posted, reply: Reply): void {
