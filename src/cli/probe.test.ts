@@ -339,7 +339,7 @@ test(
       '--price',
       '2.5',
     ]);
-    assert.equal(dry.code, 0);
+    assert.equal(dry.code, 0, dry.err);
     assert.equal(dry.out, '');
     assert.match(dry.err, /too small: --budget-requests 60 may end before canary is through/);
     assert.match(dry.err, /no power: --bound 0.001 takes 2,995 answers without a leak, and canary sends at most/);

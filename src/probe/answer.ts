@@ -38,6 +38,8 @@ export interface Answer {
   readonly firstByteMs: number | null;
   readonly firstTextMs: number | null;
   readonly endMs: number;
+  /** Whether it came as a stream of events; absent: not known. */
+  readonly streamed?: boolean;
   /** The text of the answer proper. */
   readonly content: string;
   /** Every string of the answer by its place (`choices.*.delta.content`), pieces of a stream joined. */

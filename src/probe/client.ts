@@ -255,6 +255,7 @@ class ProbeExchange {
       firstByteMs: this.#firstByteMs,
       firstTextMs: this.#firstTextMs,
       endMs: this.#clock.nowMs(),
+      streamed: this.#sse !== null,
       content: reader.content,
       strings: reader.strings,
       usage: reader.usage,

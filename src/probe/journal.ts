@@ -1,6 +1,7 @@
 /** The one file of a run, from which every other format is made: one JSON record a line, written as things happen. */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import type { Answer } from './answer.js';
@@ -129,9 +130,17 @@ export function appendJournal(path: string, wholeBytes: number, endsInLine: bool
 }
 
 function journalOf(file: number): Journal {
+  let open = true;
   return {
-    write: (record) => void writeSync(file, `${JSON.stringify(record)}\n`),
-    close: () => closeSync(file),
+    write: (record) => {
+      // The number of a closed file may be that of another by now.
+      assert(open, 'a record is written to before it is closed');
+      writeSync(file, `${JSON.stringify(record)}\n`);
+    },
+    close: () => {
+      open = false;
+      closeSync(file);
+    },
   };
 }
 

@@ -99,7 +99,7 @@ export async function learn(learning: Learning, told: Told): Promise<Knowledge> 
     nodes: told.nodes,
     ruler,
     codeCharactersPerToken: codes === null ? null : CODES.length / codes,
-    streams: streamed.outcome === 'answered' && streamed.firstTextMs !== null,
+    streams: streamed.outcome === 'answered' && streamed.streamed === true && streamed.firstTextMs !== null,
     smallMs,
     tokenMs: codes === null || codesMs === null ? null : Math.max(0, codesMs - smallMs) / codes,
   };

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import type { Prng } from '../base/prng.js';
 import type { Answer } from './answer.js';
-import type { Budget } from './budget.js';
+import { type Budget, BudgetSpent } from './budget.js';
 import type { Ask, PlainAsk, ProbeClient } from './client.js';
 import type { Hit } from './result.js';
 import { type Journal, requestRecord } from './journal.js';
@@ -100,7 +100,10 @@ export class Lab {
   readonly options: LabOptions;
   readonly hits: Hit[] = [];
   #answers = 0;
-  #throttled: Throttled | null = null;
+  /** Why nothing more is sent; null: something may be. */
+  #over: Error | null = null;
+  #open = 0;
+  readonly #idle: (() => void)[] = [];
   readonly #planted = new Map<string, Planted>();
   readonly #left: { readonly id: string; readonly endMs: number }[] = [];
 
@@ -151,9 +154,8 @@ export class Lab {
   }
 
   async #attempt(ask: Ask): Promise<Answer> {
-    const { budget, client, markers } = this.options;
-    if (this.#throttled !== null) throw this.#throttled;
-    await budget.take(Math.ceil(ask.prompt.length * TOKENS_PER_CHARACTER_MAX) + ask.maxTokens);
+    const { client, markers } = this.options;
+    await this.#begin(Math.ceil(ask.prompt.length * TOKENS_PER_CHARACTER_MAX) + ask.maxTokens);
     try {
       const sentMs = this.clock.nowMs();
       const planted = this.#plant(ask, sentMs);
@@ -162,7 +164,7 @@ export class Lab {
       this.#note(ask, ask, answer, markers);
       return answer;
     } finally {
-      budget.giveBack();
+      this.#end();
     }
   }
 
@@ -172,19 +174,19 @@ export class Lab {
     const tooLong = saidMs !== null && saidMs > WAIT_SAID_MAX_MS;
     if (attempt >= ATTEMPTS_MAX || tooLong) {
       const words = tooLong ? `and asks to wait ${saidMs / 1000} s` : `${attempt} times in a row to one prompt`;
-      this.#throttled = new Throttled(`the endpoint answers 429 ${words} (${answer.id})`);
-      throw this.#throttled;
+      this.#over ??= new Throttled(`the endpoint answers 429 ${words} (${answer.id})`);
+      throw this.#over;
     }
     const least = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** (attempt - 1));
     const endMs = this.clock.nowMs() + Math.max(saidMs ?? 0, least);
-    while (this.clock.nowMs() < endMs && this.options.budget.stopped === null && this.#throttled === null)
+    while (this.clock.nowMs() < endMs && this.options.budget.stopped === null && this.#over === null)
       await this.sleep(Math.min(WAIT_SLICE_MS, Math.max(1, endMs - this.clock.nowMs())));
   }
 
   /** Sends another request than a prompt; its answer is searched too. */
   async plain(ask: PlainAsk): Promise<Answer> {
-    const { budget, client } = this.options;
-    await budget.take(1);
+    const { client } = this.options;
+    await this.#begin(1);
     try {
       const answer = await client.plain(ask);
       const sent: Ask = {
@@ -197,8 +199,32 @@ export class Lab {
       this.#note(ask, sent, answer, this.options.markers);
       return answer;
     } finally {
-      budget.giveBack();
+      this.#end();
     }
+  }
+
+  /** Nothing more is sent for this experiment; resolves when what was open has been noted, so that the record may be closed. */
+  async close(): Promise<void> {
+    this.#over ??= new BudgetSpent('the experiment is over');
+    if (this.#open === 0) return;
+    this.options.client.leaveAll();
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  async #begin(tokens: number): Promise<void> {
+    if (this.#over !== null) throw this.#over;
+    await this.options.budget.take(tokens);
+    if (this.#over !== null) {
+      this.options.budget.giveBack();
+      throw this.#over;
+    }
+    this.#open++;
+  }
+
+  #end(): void {
+    this.options.budget.giveBack();
+    this.#open--;
+    if (this.#open === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   sleep(delayMs: number): Promise<void> {

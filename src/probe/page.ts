@@ -17,7 +17,8 @@ const STYLE = `${HTML_STYLE}
 .plot { max-width: 100%; height: auto; } .plot text { font-size: 11px; fill: var(--ink); } .plot text.soft { fill: var(--soft); }
 .v-leaks, .v-starves { color: var(--critical); font-weight: 700; } .v-isolated { color: var(--good); font-weight: 700; }
 .v-no-power, .v-could-not-run, .v-no-cache-seen { color: var(--medium); font-weight: 700; }
-table.hits { font-size: .85rem; } td.wide { min-width: 12rem; }
+table.hits { font-size: .85rem; } .hits th, .hits td { overflow-wrap: normal; } .hits td.wide { min-width: 12rem; overflow-wrap: anywhere; }
+section > h3 { margin-top: 1.2rem; }
 `;
 /** Rows of the table of hits; the record has all. */
 const HITS_SHOWN_MAX = 200;

@@ -4,7 +4,7 @@ import { TIME_BINS, timeOfBin } from './record.js';
 import { extent, histogram, quantile } from './stats/describe.js';
 
 const WIDTH = 640;
-const LEFT = 150;
+const LEFT = 190;
 const ROW_HEIGHT = 46;
 const AXIS_HEIGHT = 22;
 const BINS = 48;

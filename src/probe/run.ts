@@ -68,7 +68,7 @@ export async function runProbe(options: ProbeRunOptions): Promise<ProbeOutcome> 
   try {
     return await run.run();
   } finally {
-    run.close();
+    await run.close();
   }
 }
 
@@ -80,7 +80,7 @@ class ProbeRun {
   readonly #startMs: number;
   readonly #startedAt: string;
   readonly #runId: string = randomBytes(RUN_ID_BYTES).toString('hex');
-  readonly #hits: Hit[] = [];
+  readonly #labs: Lab[] = [];
   #knowledge: Knowledge | null = null;
 
   constructor(options: ProbeRunOptions) {
@@ -94,7 +94,6 @@ class ProbeRun {
       randomBytes(SECRET_BYTES),
       target.tenants.map(({ name }) => name),
     );
-    this.#hits.push(...options.earlier.hits);
     const stop = (why: string): void => {
       this.#budget.stop(why);
       this.#client.leaveAll();
@@ -102,7 +101,9 @@ class ProbeRun {
     options.onStart?.({ budget: this.#budget, stop });
   }
 
-  close(): void {
+  /** Nothing writes into the record any more. */
+  async close(): Promise<void> {
+    for (const lab of this.#labs) await lab.close();
     this.#client.close();
   }
 
@@ -135,7 +136,6 @@ class ProbeRun {
       const [result, end] = await this.#resultOf(experiment, lab, ended);
       ended ??= end;
       results.push(result);
-      this.#hits.push(...lab.hits);
       this.#options.journal.write({ record: 'experiment', ...result });
       this.#options.say(`${result.name}: ${result.verdict} (${result.sent} answers, ${result.hits} hits)`);
     }
@@ -157,7 +157,9 @@ class ProbeRun {
     try {
       return [await experiment.run(lab), null];
     } catch (thrown) {
-      // What else this experiment has open waits at most as long; the next one may fare better.
+      // What is still open may hold hits, which count.
+      await lab.close();
+      // The next one may fare better.
       if (thrown instanceof Throttled) return [stoppedResult(experiment, lab, thrown.message), null];
       if (isEnd(thrown)) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
       if (thrown instanceof UnmeasuredPrompt) {
@@ -167,12 +169,15 @@ class ProbeRun {
         ];
       }
       throw thrown;
+    } finally {
+      await lab.close();
     }
   }
 
-  async #learn(): Promise<Knowledge> {
+  /** What measures prompts later on goes through the same lab, which is open until the end. */
+  #learn(): Promise<Knowledge> {
     const lab = this.#lab('learn', EMPTY_KNOWLEDGE);
-    const knowledge = await learn(
+    return learn(
       {
         target: lab.target,
         nowMs: () => lab.clock.nowMs(),
@@ -181,13 +186,11 @@ class ProbeRun {
       },
       this.#options.told,
     );
-    this.#hits.push(...lab.hits);
-    return knowledge;
   }
 
   #lab(experiment: string, knowledge: Knowledge): Lab {
     const { target, journal, clock, seed, keepText, bound, allowDestructive, say, onHit } = this.#options;
-    return new Lab({
+    const lab = new Lab({
       experiment,
       target,
       knowledge,
@@ -204,6 +207,8 @@ class ProbeRun {
       say,
       ...(onHit === undefined ? {} : { onHit }),
     });
+    this.#labs.push(lab);
+    return lab;
   }
 
   #writeHeader(): void {
@@ -244,14 +249,16 @@ class ProbeRun {
     journal.write({ record: 'plan', experiments: withMethod });
   }
 
-  #outcome(results: readonly ExperimentResult[], stopped: string | null): ProbeOutcome {
+  async #outcome(results: readonly ExperimentResult[], stopped: string | null): Promise<ProbeOutcome> {
+    await this.close();
+    const hits = [...this.#options.earlier.hits, ...this.#labs.flatMap((lab) => lab.hits)];
     this.#options.journal.write({ record: 'end', why: stopped });
     return {
       runId: this.#runId,
       startedAt: this.#startedAt,
-      verdict: verdictOfRun(results, this.#required, this.#hits.length),
+      verdict: verdictOfRun(results, this.#required, hits.length),
       results,
-      hits: this.#hits,
+      hits,
       knowledge: this.#knowledge,
       spent: this.#budget.spent,
       stopped,
