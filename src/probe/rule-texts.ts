@@ -103,7 +103,7 @@ const RULES: Readonly<Record<ProbeRuleId, Omit<ProbeRule, 'id'>>> = {
     severity: 'medium',
     title: 'An experiment could not be run',
     why: 'What it needs is not there. Nothing is known of what it would have seen.',
-    wanted: 'the experiment, run',
+    wanted: 'the experiment, made to its end',
     change: 'Give it what it misses; its control says what.',
     references: [DOC],
     certain: true,
