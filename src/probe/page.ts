@@ -154,7 +154,7 @@ ${own.join('\n')}</section>`;
 
 /** `hitMs` is in milliseconds, `lengths` in tokens. */
 function unitOf(figure: string): string {
-  if (/Ms$/.test(figure)) return 'ms';
+  if (figure.endsWith('Ms')) return 'ms';
   return /(?:lengths|Tokens)$/i.test(figure) ? 'tokens' : '';
 }
 

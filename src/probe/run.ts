@@ -240,7 +240,13 @@ class ProbeRun {
       knowledge;
     journal.write({
       record: 'knowledge',
-      ...{ advertised, advertisedFrom, pool, acceptLimit, engine, engineVersion, nodes },
+      advertised,
+      advertisedFrom,
+      pool,
+      acceptLimit,
+      engine,
+      engineVersion,
+      nodes,
       counts: ruler !== null,
       streams,
       smallMs,

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { CliIo } from '../../src/cli/io.js';
 import { runProgram } from '../../src/cli/program.js';
+import { withFolder } from './audit-verb.js';
 
 export const KEY_A = 'sk-first-key-of-tests-0001';
 export const KEY_B = 'sk-second-key-of-tests-0002';
@@ -174,4 +175,40 @@ export async function runProbeVerbHere(args: readonly string[], over: Partial<Cl
   };
   const code = await runProgram(['probe', ...args], io, { faultNames: () => Promise.resolve([]) });
   return { code, out, err };
+}
+
+export interface ProbeJson {
+  readonly verdict: string;
+  readonly stopped: string | null;
+  readonly throttled: number;
+  readonly hits: readonly Readonly<Record<string, unknown>>[];
+  readonly experiments: readonly {
+    readonly name: string;
+    readonly verdict: string;
+    readonly sent: number;
+    readonly hits: number;
+    readonly bound: number | null;
+    readonly control: string;
+    readonly evidence: readonly string[];
+  }[];
+}
+
+/** A test with an endpoint and a folder of its own. */
+export function against(
+  behaviour: Behaviour | undefined,
+  body: (endpoint: Endpoint, folder: string) => Promise<void>,
+): () => Promise<void> {
+  return withFolder(async (folder) => {
+    const endpoint = await startEndpoint(behaviour);
+    try {
+      await body(endpoint, folder);
+    } finally {
+      await endpoint.close();
+    }
+  });
+}
+
+export async function probeJson(args: readonly string[]): Promise<ProbeRan & { readonly json: ProbeJson }> {
+  const ran = await runProbeVerbHere([...args, '--output', 'json']);
+  return { ...ran, json: JSON.parse(ran.out) as ProbeJson };
 }
