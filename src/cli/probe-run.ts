@@ -27,6 +27,7 @@ export async function runProbeVerb(options: ProbeVerbOptions, io: CliIo, version
       bound: options.bound,
       keepText: options.keepText,
       allowDestructive: options.allowDestructive,
+      interactive: process.stdin.isTTY === true,
       version,
       clock,
       journal,

@@ -10,7 +10,7 @@ import { MarkerBook } from './scan.js';
 
 /** What an endpoint answers; what is left out is that of a whole answer with nothing in it. */
 export type Faked = Partial<
-  Pick<Answer, 'outcome' | 'status' | 'firstByteMs' | 'content' | 'usage' | 'retryAfterS' | 'error'>
+  Pick<Answer, 'outcome' | 'status' | 'firstByteMs' | 'content' | 'usage' | 'finishReason' | 'retryAfterS' | 'error'>
 >;
 
 export interface FakeOptions {
@@ -113,4 +113,12 @@ function whole(count: number, tenant: string, clock: ManualClock, faked: Faked):
     ...faked,
     content,
   };
+}
+
+/** Answers a prompt that ends by asking for a code as a model does that reads it: with that code, or with a word where none is stated. */
+export function recalling({ prompt, maxTokens }: Ask): Faked {
+  const name = /The code of ([a-z]+):$/.exec(prompt)?.[1];
+  const code = name === undefined ? undefined : new RegExp(`The code of ${name}: ([^.\\s]+)\\.`).exec(prompt)?.[1];
+  const usage = { promptTokens: prompt.length, completionTokens: 1, cachedTokens: null };
+  return { content: ` ${code ?? 'word'}`.slice(0, maxTokens), usage };
 }

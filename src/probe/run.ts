@@ -23,6 +23,8 @@ export interface ProbeRunOptions {
   readonly bound: number;
   readonly keepText: boolean;
   readonly allowDestructive: boolean;
+  /** Whether an operator reads what is said and can act on it. @default false */
+  readonly interactive?: boolean;
   readonly version: string;
   readonly clock: Clock;
   readonly journal: Journal;
@@ -167,7 +169,7 @@ class ProbeRun {
   }
 
   #lab(experiment: string, knowledge: Knowledge): Lab {
-    const { target, journal, clock, seed, keepText, bound, allowDestructive, say } = this.#options;
+    const { target, journal, clock, seed, keepText, bound, allowDestructive, interactive = false, say } = this.#options;
     return new Lab({
       experiment,
       target,
@@ -182,6 +184,7 @@ class ProbeRun {
       keepText,
       bound,
       allowDestructive,
+      interactive,
       say,
     });
   }
