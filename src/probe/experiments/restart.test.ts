@@ -30,9 +30,9 @@ describe('restart', () => {
     assert.equal(result.verdict, 'isolated');
     assert.match(said[0] ?? '', /restart one node now/);
     assert.match(said.at(-1) ?? '', /answers again/);
-    assert.equal(result.figures?.afterRecalled, 32);
-    const continued = asks.slice(-64).filter(({ tenant }) => tenant.name === 'globex');
-    assert.equal(continued.length, 32);
+    assert.equal(result.figures?.afterRecalled, 36);
+    const continued = asks.slice(-72).filter(({ tenant }) => tenant.name === 'globex');
+    assert.equal(continued.length, 36);
     for (const { prompt } of continued) assert.match(prompt, /^Notes\.\nThe code of [a-z]{8}:$/);
     assert.ok(asks.length <= restart.plan(lab).requests);
   });
@@ -52,7 +52,7 @@ describe('restart', () => {
     });
     const result = await restart.run(lab);
     assert.equal(result.verdict, 'leaks');
-    assert.equal(result.hits, 32);
+    assert.equal(result.hits, 36);
   });
 
   test('says leaks where prompts no longer get their own code back', async () => {

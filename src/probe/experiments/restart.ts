@@ -7,13 +7,16 @@ import type { ProbeTenant } from '../target.js';
 
 /** Prompts before the restart, as control. */
 const QUIET = 24;
-/** Prompts that are kept in flight until the node is gone; the last of them are asked again afterwards. */
+/** Prompts that are kept in flight until the node is gone, with a rest between; the last of them are asked again afterwards. */
 const IN_FLIGHT = 6;
+const REST_MS = 400;
 const LOAD_MAX = 2048;
-const AGAIN = 32;
+const LAST = 16;
+/** Enough answers, from either side, for the bound. */
+const AGAIN = 36;
 const TOGETHER = 6;
 const ANSWER_TOKENS = 48;
-const PROMPT_TOKENS_MAX = 2048;
+const PROMPT_TOKENS_MAX = 1024;
 const LIMIT_DEFAULT = 4096;
 const CHARACTERS_PER_TOKEN = 2;
 const DEADLINE_MS = 30_000;
@@ -72,7 +75,8 @@ export const restart: Experiment = {
     await loading;
     if (!isBack) return couldNot(lab, `the endpoint did not answer again within ${BACK_WITHIN_MS / 1000} s`);
     lab.options.say('restart: the endpoint answers again');
-    const again = load.planted.slice(-AGAIN);
+    const last = load.planted.slice(-LAST);
+    const again = Array.from({ length: AGAIN }, (_, i) => last[i % last.length]!);
     let others = 0;
     await inTurn(again, TOGETHER, async ({ tenant, needle, prompt }) => {
       const rest = lab.target.tenants.filter((each) => each !== tenant);
@@ -88,7 +92,7 @@ export const restart: Experiment = {
       quietWords: 'before the restart',
       afterWords: 'after it',
       evidence: [
-        `${load.planted.length} long prompts were sent while the restart was waited for, ${load.failed} of them got no whole answer; the last ${again.length} were asked again.`,
+        `${load.planted.length} long prompts were sent while the restart was waited for, ${load.failed} of them got no whole answer; the last ${last.length} were asked again.`,
       ],
     });
   },
@@ -141,9 +145,8 @@ class Load {
       const each = newPlanted(lab, lab.tenant(0));
       this.planted.push(each);
       const answer = await send(lab, each.tenant, each.prompt);
-      if (answer.outcome === 'answered') continue;
       if (isBroken(answer)) this.failed++;
-      await lab.sleep(CHECK_EACH_MS);
+      await lab.sleep(REST_MS);
     }
   }
 }
