@@ -98,10 +98,3 @@ export async function inTurn<T>(
   };
   await Promise.all(Array.from({ length: together }, one));
 }
-
-/** What a prompt of about `tokens` tokens may have in characters of filler, as the endpoint counts it. */
-export function fillerOf(lab: Lab, tokens: number): string {
-  const { ruler } = lab.knowledge;
-  // Unmeasured, a piece is taken for one token or less.
-  return (ruler?.filler ?? ' the').repeat(Math.max(0, Math.floor(tokens)));
-}

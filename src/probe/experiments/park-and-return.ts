@@ -2,7 +2,7 @@ import type { Answer } from '../answer.js';
 import type { Experiment, ExperimentPlan, ExperimentResult } from '../experiment.js';
 import type { Lab } from '../lab.js';
 import { asked, type Needle, newName, stated } from '../recall.js';
-import { fillerOf, inTurn, judgeRecall, RecallArm } from '../recall-arm.js';
+import { inTurn, judgeRecall, RecallArm } from '../recall-arm.js';
 import type { ProbeTenant } from '../target.js';
 
 const ROUNDS = 8;
@@ -110,7 +110,9 @@ function newSession(lab: Lab, tenant: ProbeTenant): Session {
   const text = stated(needle);
   const tokens =
     sessionTokens(lab) - Math.ceil(text.length / (lab.knowledge.codeCharactersPerToken ?? CHARACTERS_PER_TOKEN));
-  return { needle, text: `Notes of ${newName(lab.chance)}.${text}${fillerOf(lab, tokens)}\n` };
+  // Unmeasured, a piece is taken for one token.
+  const filler = lab.knowledge.ruler?.filler ?? ' the';
+  return { needle, text: `Notes of ${newName(lab.chance)}.${text}${filler.repeat(Math.max(0, tokens))}\n` };
 }
 
 async function begin(lab: Lab, tenant: ProbeTenant, session: Session): Promise<void> {
