@@ -58,16 +58,15 @@ const BODY = `<header class="width">
 <h1 id="title"></h1>
 <p id="words"></p>
 <div class="pick"><label for="world">World</label> <select id="world"></select></div>
-<p id="rules"></p>
 <p id="found"></p>
 </header>
 <noscript><p class="width">This page runs the protocol itself and needs its script.</p></noscript>
 <nav class="width" aria-label="Steps">
-<button id="first" type="button" aria-keyshortcuts="Home">⏮ Beginning</button>
+<button id="first" type="button" aria-keyshortcuts="Home">Beginning</button>
 <button id="back" type="button" aria-keyshortcuts="ArrowLeft">← Back</button>
 <strong id="place"></strong>
 <button id="forward" type="button" aria-keyshortcuts="ArrowRight">Forward →</button>
-<button id="end" type="button" aria-keyshortcuts="End">End ⏭</button>
+<button id="end" type="button" aria-keyshortcuts="End">End</button>
 <span class="gap"></span>
 <button id="counterexample" type="button">Counterexample</button>
 <button id="clear" type="button">From nothing</button>

@@ -22,7 +22,6 @@ function isAtEnd({ world, path, at }: Walk): boolean {
 
 function showHead(view: StateView): void {
   const { world, path, at } = walk();
-  byId('rules').textContent = world.rules;
   byId('found').textContent = world.found;
   byId('place').textContent = `Step ${at} of ${path.length}`;
   byId('last').textContent =
