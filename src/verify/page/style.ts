@@ -46,7 +46,7 @@ main { display: grid; grid-template-columns: minmax(240px, 3fr) minmax(0, 5fr) m
 .middle, .side { display: grid; gap: 16px; grid-template-columns: minmax(0, 1fr); }
 .panel { background: var(--sheet); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; min-width: 0; }
 .panel.steps { position: sticky; top: 52px; }
-#steps { max-height: calc(100vh - 130px); overflow-y: auto; }
+#steps { position: relative; max-height: max(300px, calc(100vh - 330px)); overflow-y: auto; }
 .step { display: grid; grid-template-columns: 2.2em 1fr; width: 100%; text-align: left; border: 0; background: none; padding: 4px 6px; border-radius: 4px; }
 .step .number { color: var(--quiet); }
 .ahead .step { color: var(--quiet); }
@@ -55,7 +55,7 @@ main { display: grid; grid-template-columns: minmax(240px, 3fr) minmax(0, 5fr) m
 .step:focus-visible { outline-offset: -2px; }
 
 .pool { display: flex; flex-wrap: wrap; gap: 10px; }
-.page { width: 132px; border: 2px solid var(--own); border-radius: 8px; padding: 0 8px 6px; display: grid; justify-items: center; overflow: hidden; }
+.page { flex: 1 1 112px; max-width: 140px; min-width: 0; border: 2px solid var(--own); border-radius: 8px; padding: 0 8px 6px; display: grid; justify-items: center; overflow: hidden; }
 .band { width: calc(100% + 16px); height: 16px; border-bottom: 1px solid var(--line-strong); }
 .page .number, .page .state, .content { font-size: 12.5px; }
 .page .number { color: var(--quiet); margin-top: 4px; }
@@ -111,12 +111,12 @@ footer { color: var(--quiet); padding-bottom: 28px !important; }
 @media (max-width: 1180px) {
   main { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
   .panel.steps { grid-column: 1 / -1; position: static; }
-  #steps { max-height: 220px; }
+  #steps { position: relative; max-height: 220px; }
 }
 @media (max-width: 760px) {
   .width { padding: 0 12px; }
   main { grid-template-columns: minmax(0, 1fr); }
-  .page { width: calc(50% - 5px); }
+  .page { flex-basis: calc(50% - 5px); max-width: calc(50% - 5px); }
   .flight { grid-template-columns: minmax(0, 1fr) auto; }
   .flight .words, .flight .buttons { grid-column: 1 / -1; }
   nav { position: static; }

@@ -142,10 +142,17 @@ export function main_steps({ at, story }: StateView, onGo: (at: number) => void)
     return wrap('li', index > at ? 'ahead' : '', made);
   };
   fill(byId('steps'), [step(0, 'the beginning'), ...story.steps.map(({ words }, index) => step(index + 1, words))]);
-  byId('steps').querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
+  keepInView(byId('steps'), byId('steps').children[at] as HTMLElement);
   fill(
     byId('pages-words'),
     story.pages.map((words) => make('li', '', words)),
     'No page has a story yet.',
   );
+}
+
+/** Scrolls the list, and never the page: what the step changed is to stay where the eye is. */
+function keepInView(list: HTMLElement, item: HTMLElement): void {
+  const isAbove = item.offsetTop < list.scrollTop;
+  const isBelow = item.offsetTop + item.offsetHeight > list.scrollTop + list.clientHeight;
+  if (isAbove || isBelow) list.scrollTop = item.offsetTop - list.clientHeight / 2;
 }
