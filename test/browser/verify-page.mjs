@@ -63,7 +63,7 @@ describe('the page of a counterexample in a browser', () => {
     assert.equal(await page.evaluate(() => scrollY), 0);
     assert.ok(await page.locator('[aria-current]').isVisible());
     assert.match(await text(page, '#broken'), /^noForeignRead is broken: a token left/);
-    assert.match(await text(page, '#decode li:first-child'), /Bleased.*stale: of A$/);
+    assert.match(await text(page, '#decode li:first-child'), /Bleased.*stale: of Aread by B: not its own$/);
     await page.keyboard.press('ArrowRight');
     assert.equal(await text(page, '#place'), `Step ${DEPTH} of ${DEPTH}`);
     await page.keyboard.press('Home');

@@ -1,20 +1,11 @@
 /** A state of the world as a person wants to see it: requests, pages, what may still go wrong. */
 import { DecodePhase } from '../../handoff/decode.js';
 import { GatewayPhase } from '../../handoff/gateway.js';
-import { DS, GS, PageState, PG, pageAt, slotAt, type View } from '../../handoff/layout.js';
+import { DS, GS, listAt, PageState, PG, pageAt, slotAt, type View } from '../../handoff/layout.js';
 import { resultName } from '../../handoff/messages.js';
 import { PrefillPhase } from '../../handoff/prefill.js';
 import type { HandoffModel } from '../models/handoff.js';
-import {
-  ENV,
-  ownerAttempt,
-  ownerEpoch,
-  ownerSlot,
-  SEALED,
-  sealedTenant,
-  SPOILT,
-  TORN,
-} from '../models/handoff-record.js';
+import { ENV, ownerAttempt, ownerSlot, SEALED, sealedTenant, SPOILT, TORN } from '../models/handoff-record.js';
 import type { RequestNames } from '../story.js';
 
 export interface SlotView {
@@ -44,6 +35,8 @@ export interface PageView {
   readonly epoch: number;
   /** Null: prefill's pages, of which only the holder is modelled. */
   readonly content: { readonly name: ContentName; readonly of: string } | null;
+  /** Those who decode over it just now, and whether it holds what is theirs to read. */
+  readonly readers: readonly { readonly request: string; readonly isOwn: boolean }[];
 }
 
 /** A trouble that the world still has in store. */
@@ -87,8 +80,8 @@ export function pagesOf(model: HandoffModel, names: RequestNames): { prefill: Pa
       const owner =
         state === 'free' ? '' : state === 'sealed' ? `tenant ${view.cells[at + PG.tenant]}` : names.inSlot(holder - 1);
       const epoch = view.cells[at + PG.epoch];
-      const content = hasContent ? contentOf(model, names, page, state, holder - 1, epoch) : null;
-      return { page, state, owner, epoch, content };
+      const content = hasContent ? contentOf(model, names, page, holder - 1) : null;
+      return { page, state, owner, epoch, content, readers: hasContent ? readersOf(model, names, page) : [] };
     });
   return { prefill: pool(record.prefill, false), decode: pool(record.decode, true) };
 }
@@ -97,23 +90,46 @@ function contentOf(
   model: HandoffModel,
   names: RequestNames,
   page: number,
-  state: PageStateName,
   holder: number,
-  epoch: number,
 ): NonNullable<PageView['content']> {
-  const { words, content, decode } = model.record;
-  const word = words[content + page];
+  const word = model.record.words[model.record.content + page];
   if (word === 0) return { name: 'none', of: '' };
   if ((word & SEALED) !== 0) {
     return { name: (word & SPOILT) === 0 ? 'sealed' : 'spoilt', of: `tenant ${sealedTenant(word)}` };
   }
-  const slot = ownerSlot(word);
-  const attempt = ownerAttempt(word);
-  const of = names.of(slot, attempt);
+  const of = names.of(ownerSlot(word), ownerAttempt(word));
   if ((word & TORN) !== 0) return { name: 'torn', of };
-  const isHeld = state === 'leased' || state === 'draining';
-  const isHolders = slot === holder && attempt === decode.cells[slotAt(decode, slot) + DS.attempt];
-  return { name: isHeld && isHolders && ownerEpoch(word) === epoch ? 'own' : 'stale', of };
+  return { name: isHolders(model, page, holder) ? 'own' : 'stale', of };
+}
+
+/** The place of decode's page in the slot's list; -1: the slot does not hold it. */
+function placeOf(model: HandoffModel, page: number, slot: number): number {
+  const { decode } = model.record;
+  const held = decode.cells[slotAt(decode, slot) + DS.held];
+  const list = listAt(decode, slot, 0);
+  for (let place = 0; place < held; place++) if (decode.cells[list + place] === page) return place;
+  return -1;
+}
+
+/** Whether the page holds what its holder is to read there. */
+function isHolders(model: HandoffModel, page: number, holder: number): boolean {
+  const place = holder < 0 ? -1 : placeOf(model, page, holder);
+  return place >= 0 && model.holdsOwn(holder, place);
+}
+
+function readersOf(model: HandoffModel, names: RequestNames, page: number): PageView['readers'] {
+  const { decode } = model.record;
+  const readers: { request: string; isOwn: boolean }[] = [];
+  for (let slot = 0; slot < decode.shape.slots; slot++) {
+    const at = slotAt(decode, slot);
+    const phase = decode.cells[at + DS.phase];
+    const place = placeOf(model, page, slot);
+    const isRead = phase === DecodePhase.decoding || phase === DecodePhase.reading;
+    // What lies behind the prompt is decode's own to write.
+    if (!isRead || place < 0 || place >= decode.cells[at + DS.promptPages]) continue;
+    readers.push({ request: names.inSlot(slot), isOwn: model.holdsOwn(slot, place) });
+  }
+  return readers;
 }
 
 const TROUBLES = [

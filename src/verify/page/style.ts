@@ -67,6 +67,8 @@ main { display: grid; grid-template-columns: minmax(240px, 3fr) minmax(0, 5fr) m
 .content { display: flex; gap: 5px; align-items: center; margin-top: 5px; padding-top: 5px; border-top: 1px solid var(--line); width: 100%; justify-content: center; }
 .content.none { color: var(--quiet); }
 .content.stale, .content.torn, .content.spoilt { color: var(--wrong); background: var(--wrong-sheet); font-weight: 600; }
+.reader { font-size: 12.5px; text-align: center; }
+.reader.foreign { color: var(--wrong); font-weight: 650; }
 .swatch { display: inline-block; width: 14px; height: 14px; border-radius: 3px; border: 1px solid var(--line-strong); flex: none; }
 .content.none .swatch, .content.sealed .swatch, .content.spoilt .swatch { display: none; }
 th .swatch { margin-right: 6px; vertical-align: -2px; }

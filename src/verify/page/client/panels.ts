@@ -17,7 +17,7 @@ const CONTENT_WORDS: Readonly<Record<NonNullable<PageView['content']>['name'], s
 
 const colourOf = (letter: string): string => (/^[A-D]$/.test(letter) ? `of-${letter}` : 'of-none');
 
-function pageCell({ page, state, owner, epoch, content }: PageView): HTMLElement {
+function pageCell({ page, state, owner, epoch, content, readers }: PageView): HTMLElement {
   const letter = state === 'draining' ? owner.toLowerCase() : state === 'free' ? '·' : state === 'sealed' ? '#' : owner;
   const cell = make('li', `page ${state} ${colourOf(owner)}`);
   cell.append(make('span', 'band'), make('span', 'number', `page ${page}, use ${epoch}`));
@@ -29,6 +29,9 @@ function pageCell({ page, state, owner, epoch, content }: PageView): HTMLElement
     const held = make('span', `content ${content.name}`);
     held.append(make('span', `swatch ${colourOf(content.of)}`), make('span', '', words));
     cell.append(held);
+  }
+  for (const { request, isOwn } of readers) {
+    cell.append(make('span', isOwn ? 'reader' : 'reader foreign', `read by ${request}${isOwn ? '' : ': not its own'}`));
   }
   return cell;
 }
