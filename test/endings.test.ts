@@ -2,14 +2,25 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
+import { hangUpMeaning } from '../src/cli/signals.js';
 import { runCommand, startProgram, startServe, stopProgram, untilSaid } from './support/program.js';
 
-test('a terminal that goes away ends the program as Ctrl-C does, and the file of fresh keys is gone', async () => {
+test('a hang-up that no terminal sent ends nothing, and says that there is nothing to reload', async () => {
   const served = await startServe();
   assert.ok(served.keysPath !== null && existsSync(served.keysPath));
-  const ended = await served.stop('SIGHUP');
+  served.child.kill('SIGHUP');
+  await untilSaid(served, () => served.err().includes('SIGHUP: no configuration file was read at the start'));
+  assert.equal((await fetch(`${served.facts.url}/health`)).status, 200);
+  const ended = await served.stop('SIGTERM');
   assert.deepEqual([ended.code, ended.signal], [0, null], ended.err);
   assert.ok(!existsSync(served.keysPath));
+});
+
+test('a hang-up is a terminal that was there and is gone; anything else is somebody who sent the signal', () => {
+  const gone = (): boolean => false;
+  const there = (): boolean => true;
+  assert.deepEqual([hangUpMeaning(true, gone), hangUpMeaning(true, there)], ['end', 'stay']);
+  assert.deepEqual([hangUpMeaning(false, gone), hangUpMeaning(false, there)], ['stay', 'stay']);
 });
 
 test('a standard output that was closed cuts no stream off at the end', async () => {

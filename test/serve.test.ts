@@ -164,7 +164,7 @@ async function readAll(response: Response): Promise<{ readonly text: string; rea
 
 const lastFrame = (text: string): string => text.trimEnd().split('\n\n').at(-1) ?? '';
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   test(`${signal} ends the program within 2 s, and every open request is finished or fails in words`, async (context) => {
     // Two at once, so that the rest waits in the queue of the gateway.
     const served = await startServe(['--max-running', '2', '--tenant', 'acme=k1', '--tenant', 'globex=k2']);

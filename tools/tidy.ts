@@ -9,6 +9,7 @@ export const ARROWS: Readonly<Record<string, readonly string[] | 'everything'>> 
   wire: ['base'],
   tokenizer: ['base'],
   markers: ['base'],
+  config: ['base'],
   handoff: ['base'],
   verify: ['handoff', 'base'],
   kv: ['handoff', 'base'],

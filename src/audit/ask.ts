@@ -1,7 +1,7 @@
 /** What rules ask of a node. Every answer says where it was read, or that nobody said. */
 import type { EngineName, LogSign } from '../upstream/reading.js';
 import { compareVersions, isAtLeastVersion, parseVersion } from '../upstream/version.js';
-import type { FlagFact, Fleet, MetricSample, NodeFacts, PoolFact, Said, SignSeen, Source, Sourced } from './facts.js';
+import type { FlagFact, MetricSample, NodeFacts, PoolFact, Said, SignSeen, Source, Sourced } from './facts.js';
 
 /** The best of what was said. */
 export function best<T>(said: Said<T>): Sourced<T> | null {
@@ -114,15 +114,4 @@ export function holdsPool(node: NodeFacts): boolean {
 
 export function isPaired(node: NodeFacts): boolean {
   return node.role === 'prefill' || node.role === 'decode';
-}
-
-/** The nodes of the other role that this one may be paired with: same engine, other half. */
-export function counterparts(fleet: Fleet, node: NodeFacts): NodeFacts[] {
-  const other = node.role === 'prefill' ? 'decode' : node.role === 'decode' ? 'prefill' : null;
-  if (other === null) return [];
-  return fleet.nodes.filter((one) => one.role === other && (one.engine === node.engine || one.engine === null));
-}
-
-export function ofEngine(fleet: Fleet, engine: EngineName): NodeFacts[] {
-  return fleet.nodes.filter((one) => one.engine === engine);
 }

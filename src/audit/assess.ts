@@ -2,7 +2,7 @@
 import type { Finding } from '../findings/finding.js';
 import type { NodeSource, ReportCheck, ReportNode, ReportParts } from '../findings/report.js';
 import { poolRatio } from '../findings/report.js';
-import { best, poolOf } from './ask.js';
+import { best, holdsPool, poolOf } from './ask.js';
 import type { Disagreement, Fleet, NodeFacts, Said, Source } from './facts.js';
 import { sourceText } from './place.js';
 import { secretsGone } from './secrets.js';
@@ -25,9 +25,16 @@ export function assess(fleet: Fleet, rules: readonly Rule[]): Assessment {
   return {
     nodes: fleet.nodes.map(reportNode),
     findings: [...assessed.flatMap((one) => one.findings), ...fleet.disagreements.map(disagreement)],
-    checks: assessed.map(({ check }) => check),
+    checks: [...assessed.map(({ check }) => check), ...noEngine(fleet)],
     skipped: fleet.skipped.map(({ name, why }) => ({ source: name, why })),
   };
+}
+
+/** With routers and caches alone no capacity was compared, although no rule of it applies to any of them. */
+function noEngine({ nodes }: Fleet): ReportCheck[] {
+  if (nodes.length === 0 || nodes.some((node) => node.engine === null || holdsPool(node))) return [];
+  const why = 'no engine is among what was read, so no pool was compared with a context; give its URL, log or manifest';
+  return [{ id: 'capacity.pool-below-context', node: '', status: 'not-checked', why }];
 }
 
 function apply(rule: Rule, fleet: Fleet, node: NodeFacts): Assessed {
@@ -56,6 +63,7 @@ function findingOf(meta: RuleMeta, node: NodeFacts, one: Observed): Finding {
   return {
     id: meta.id,
     severity: one.severity ?? meta.severity,
+    ...(one.subject === undefined ? {} : { subject: one.subject }),
     title: secretsGone(one.title ?? meta.title),
     where: place(node.name, one.at),
     observed: secretsGone(one.observed),

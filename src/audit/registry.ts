@@ -94,6 +94,10 @@ import { advisory } from './rules/version-advisory.js';
 import { nightly } from './rules/version-nightly.js';
 import { pairDiffers } from './rules/version-pair-differs.js';
 import { unread } from './rules/version-unread.js';
+import { controlPlane } from './rules/exposure-control-plane.js';
+import { pickerFailsOpen } from './rules/exposure-picker-fails-open.js';
+import { prefillFallback } from './rules/rejection-prefill-fallback.js';
+import { cancelNotPassed } from './rules/release-cancel-not-passed.js';
 
 export const RULES: readonly Rule[] = [
   poolBelowContext,
@@ -115,10 +119,12 @@ export const RULES: readonly Rule[] = [
   unread,
   decodeNotTold,
   handedOff,
+  prefillFallback,
   abortRace,
   allRequestsEnded,
   backendWithoutDrain,
   batchUncapped,
+  cancelNotPassed,
   deferredOff,
   deferredTimeouts,
   fakeBackend,
@@ -169,6 +175,7 @@ export const RULES: readonly Rule[] = [
   cacheApi,
   cachePorts,
   compressedBodies,
+  controlPlane,
   devMode,
   headerOverrides,
   keysInClear,
@@ -178,6 +185,7 @@ export const RULES: readonly Rule[] = [
   noKey,
   openRoutes,
   pairReachable,
+  pickerFailsOpen,
   prefillAllowList,
   requestLogs,
   requestTemplates,

@@ -62,6 +62,8 @@ export interface RuleMeta {
 /** What one rule saw at one place. What is not given comes from the rule's meta. */
 export interface Observed {
   readonly severity?: Severity;
+  /** What tells several findings of this rule at one place apart; a waiver can name it. */
+  readonly subject?: string;
   readonly title?: string;
   /** Null: the absence of something is what was seen. */
   readonly at: Source | null;

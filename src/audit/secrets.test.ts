@@ -36,6 +36,11 @@ spec:
         - {name: VLLM_API_KEY, value: ${PLANTED}}
         - {name: HF_TOKEN, value: ${PLANTED}}
         - {name: SOME_PASSPHRASE_OF_OURS, value: ${PLANTED}}
+    - name: nats
+      image: nats:2.10
+      args: [--user, admin, --pass, ${PLANTED}, --auth, ${PLANTED}]
+    - name: frontend
+      command: [python3, -m, dynamo.frontend]
 `;
 const ENVIRONMENT = `SGLANG_API_KEY=${PLANTED}\0AWS_SECRET_ACCESS_KEY=${PLANTED}\0SGLANG_A=1\0MY_THING=${PLANTED}\0`;
 const COMMAND = `OPENAI_KEY=${PLANTED} python3 -m sglang.launch_server --model-path m --api-key=${PLANTED} --admin-api-key ${PLANTED} --context-length 8192 --ssl-keyfile-password ${PLANTED}`;
@@ -79,7 +84,7 @@ test('a planted key is in no output, even where a rule shows all that it was giv
   const { nodes } = await gather(options, { clock });
   await node.close();
   rmSync(folder, { recursive: true });
-  assert.equal(report.nodes.length, 6, report.nodes.map(({ name }) => name).join());
+  assert.equal(report.nodes.length, 8, report.nodes.map(({ name }) => name).join());
   for (const format of OUTPUT_FORMATS) {
     const text = renderReport(report, format);
     assert.ok(!text.includes(PLANTED), `${format} shows a planted key`);

@@ -11,12 +11,17 @@ export const WAIVERS_MAX = 1000;
 export interface WaiverRow {
   /** A rule's id. */
   readonly id: string;
+  /** Of a finding of `version.advisory`, any of its ids (CVE, GHSA, PYSEC); null for every other rule. */
+  readonly advisory: string | null;
   /** A node's name; null: every node. */
   readonly node: string | null;
   readonly reason: string;
   /** `YYYY-MM-DD`, the last day on which it holds. */
   readonly expires: string;
 }
+
+/** The rule that gives one finding for each advisory. */
+const ADVISORY_RULE = 'version.advisory';
 
 const wrong = (line: number, wanted: string, got: unknown): CodedError =>
   new CodedError('usage', `Expected line ${line} of the waivers to ${wanted}, got ${shown(got)}`);
@@ -42,8 +47,14 @@ function rowOf(tree: Tree): WaiverRow {
   if (id === null || id === '') throw wrong(tree.line, 'name the `id` of a rule', id);
   if (reason === '') throw wrong(tree.line, 'give a `reason`', reason);
   if (expires === null || !isDay(expires)) throw wrong(tree.line, 'give a day as `expires: YYYY-MM-DD`', expires);
+  const advisory = textAt(tree, 'advisory');
+  // One row for all advisories would hide those of next year too.
+  if ((id === ADVISORY_RULE) !== (advisory !== null && advisory !== '')) {
+    const wanted = id === ADVISORY_RULE ? 'name one `advisory`, such as `CVE-2026-93989`' : `name no \`advisory\``;
+    throw wrong(tree.line, wanted, advisory);
+  }
   const node = textAt(tree, 'node');
-  return { id, node: node === '*' ? null : node, reason, expires };
+  return { id, advisory, node: node === '*' ? null : node, reason, expires };
 }
 
 function isDay(text: string): boolean {
@@ -55,7 +66,12 @@ function isDay(text: string): boolean {
 /** `today` as `YYYY-MM-DD`. A finding keeps the first waiver that fits; one that still holds goes before one that is over. */
 export function withWaivers(findings: readonly Finding[], rows: readonly WaiverRow[], today: string): Finding[] {
   return findings.map((finding) => {
-    const fitting = rows.filter(({ id, node }) => id === finding.id && (node === null || node === finding.where.node));
+    const fitting = rows.filter(
+      ({ id, node, advisory }) =>
+        id === finding.id &&
+        (node === null || node === finding.where.node) &&
+        (advisory === null || finding.references.includes(advisory)),
+    );
     const row = fitting.find(({ expires }) => expires >= today) ?? fitting[0];
     if (row === undefined) return finding;
     return { ...finding, waiver: { reason: row.reason, expires: row.expires, expired: row.expires < today } };

@@ -6,8 +6,11 @@ import { createHash } from 'node:crypto';
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
 
+const PLAIN = /^[ -~]*$/;
+
 /** Such characters as escapes, so that a string from outside cannot move a terminal or hide what it says. */
 export function escapeControl(text: string): string {
+  if (PLAIN.test(text)) return text;
   return text.replace(UNSEEN, (char) => {
     const hex = char.codePointAt(0)!.toString(16).padStart(4, '0');
     return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex}`;

@@ -157,7 +157,9 @@ function variable(name: string, variables: Variables): string {
     throw new CodedError('usage', 'Expected `--api-key-env` to name a variable, got something else');
   }
   if (value === undefined || value === '') {
-    throw new CodedError('usage', `Expected \`--api-key-env\` to name a variable that is set, got ${shown(name)}`);
+    // Who gives the key itself instead of a variable's name does not see it again in a log.
+    const got = /^[A-Z_][A-Z\d_]*$/.test(name) ? shown(name) : 'something else';
+    throw new CodedError('usage', `Expected \`--api-key-env\` to name a variable that is set, got ${got}`);
   }
   if (/[\r\n\0]/.test(value)) throw new CodedError('usage', `Expected the key in ${shown(name)} to be one line`);
   return value.trim();

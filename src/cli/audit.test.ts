@@ -1,62 +1,14 @@
 /** Goal: the audit's verdicts on the public incident and on what came after it, from every kind of source. Method: the verb. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fixture, report, run, withFolder } from '../../test/support/audit-verb.js';
 import { fakeNode, sglangAnswers } from '../../test/support/fake-node.js';
 import { RULES } from '../audit/registry.js';
-import type { Report } from '../findings/report.js';
-import { runProgram } from './program.js';
 
-const fixture = (name: string): string =>
-  fileURLToPath(new URL(`../../../test/fixtures/audit/${name}`, import.meta.url));
 const POOL_BELOW = 'capacity.pool-below-context';
 const BOTH_NUMBERS = /681280.*1048576|1048576.*681280/;
-
-interface Ran {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function run(args: readonly string[], variables: Record<string, string> = {}): Promise<Ran> {
-  let out = '';
-  let err = '';
-  const io = {
-    out: (text: string): void => {
-      out += text;
-    },
-    err: (text: string): void => {
-      err += text;
-    },
-    variables,
-    outIsTerminal: false,
-  };
-  const code = await runProgram(args, io, { faultNames: () => Promise.resolve([]) });
-  return { code, out, err };
-}
-
-async function report(
-  args: readonly string[],
-  variables: Record<string, string> = {},
-): Promise<Report & { readonly code: number }> {
-  const { code, out, err } = await run(['audit', ...args, '--output', 'json'], variables);
-  assert.equal(err, '');
-  return { ...(JSON.parse(out) as Report), code };
-}
-
-function withFolder(body: (folder: string) => Promise<void>): () => Promise<void> {
-  return async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'cofferdam-audit-'));
-    try {
-      await body(folder);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  };
-}
 
 const INCIDENT_LOGS = [fixture('incident/prefill.log'), fixture('incident/decode.log')];
 
@@ -222,53 +174,6 @@ test(
   }),
 );
 
-test('exit codes: 2 for wrong usage, 1 before 3, 3 for a node that did not answer, 0 with nothing to fail on', async () => {
-  const gone = await fakeNode({});
-  await gone.close();
-  for (const args of [
-    ['audit'],
-    ['audit', '/no/such/file'],
-    ['audit', '--command', 'echo hello'],
-    ['audit', ...INCIDENT_LOGS, '--pool', 'router=1'],
-    ['audit', ...INCIDENT_LOGS, '--fail-on', 'never'],
-    ['audit', ...INCIDENT_LOGS, '--wait', 'long'],
-    ['audit', gone.url, '--api-key-env', 'NOT_SET'],
-    ['audit', ...INCIDENT_LOGS, '--api-key-env', 'HOME'],
-    ['explain', 'no.such-rule'],
-  ]) {
-    const { code, err } = await run(args);
-    assert.equal(code, 2, args.join(' '));
-    assert.equal(err.trimEnd().split('\n').length, 1, err);
-  }
-  assert.equal((await run(['audit', gone.url, '--require', 'none'])).code, 3);
-  assert.equal((await run(['audit', gone.url, ...INCIDENT_LOGS])).code, 1);
-  assert.equal((await run(['audit', ...INCIDENT_LOGS, '--fail-on', 'none', '--require', 'none'])).code, 0);
-});
-
-test(
-  'a waiver takes a finding out until its day, and an expired one fails',
-  withFolder(async (folder) => {
-    const file = join(folder, 'waivers.yaml');
-    const waive = (expires: string): void => {
-      const rows = RULES.map(
-        ({ meta }) => `- {id: ${meta.id}, reason: the pool is doubled in May, expires: ${expires}}`,
-      );
-      writeFileSync(file, `waivers:\n${rows.join('\n')}\n`);
-    };
-    const args = [...INCIDENT_LOGS, '--waivers', file, '--require', 'none'];
-    waive('9999-12-31');
-    const held = await report(args);
-    assert.equal(held.code, 0);
-    assert.equal(held.findings[0]?.waiver?.reason, 'the pool is doubled in May');
-    waive('2020-01-01');
-    const over = await report(args);
-    assert.equal(over.code, 1);
-    assert.equal(over.findings[0]?.waiver?.expired, true);
-    writeFileSync(file, 'waivers:\n- {id: a, expires: soon, reason: x}\n');
-    assert.equal((await run(['audit', ...args])).code, 2);
-  }),
-);
-
 test(
   'a baseline says what changed: pool, version, flags',
   withFolder(async (folder) => {
@@ -315,4 +220,28 @@ test('`explain` says of every rule what, why, how and what to change', async () 
       assert.ok(flat.includes(part.replaceAll(/\s+/g, ' ')), `${meta.id}: ${part}`);
     }
   }
+});
+
+test('what stands in front of engines is judged too: Dynamo’s frontend and its stores, llm-d’s picker and sidecar', async () => {
+  const made = await report([fixture('manifests/routers.yaml'), '--require', 'none']);
+  const found = (id: string): readonly (readonly [string, string])[] =>
+    made.findings.filter((one) => one.id === id).map(({ where, severity }) => [where.node, severity] as const);
+  assert.deepEqual(found('exposure.control-plane'), [['nats', 'high']]);
+  assert.deepEqual(found('exposure.picker-fails-open'), [['picker', 'medium']]);
+  assert.deepEqual(found('rejection.prefill-fallback'), [['engine/sidecar', 'high']]);
+  assert.deepEqual(found('release.cancel-not-passed'), [['frontend', 'medium']]);
+  assert.equal(
+    made.nodes.find(({ name }) => name === 'worker')?.version,
+    null,
+    'Dynamo’s version was taken for vLLM’s',
+  );
+  assert.ok(
+    made.findings.every(({ id, where }) => where.node !== 'worker' || !id.startsWith('exposure.')),
+    'a Dynamo worker was accused of a port that it does not open',
+  );
+});
+
+test('a router alone is no engine that was checked', async () => {
+  const made = await report(['--command', 'sglang-router --api-key k --host 127.0.0.1 --worker-urls http://a:1']);
+  assert.equal(made.code, 3, JSON.stringify(made.findings));
 });

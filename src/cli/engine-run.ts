@@ -12,26 +12,34 @@ import { type CliIo, EXIT } from './io.js';
 import type { EngineOptions } from './options.js';
 import { untilSignal } from './signals.js';
 import { brokenMark } from './start-lines.js';
+import { openTrace, stoppedWords } from './trace-file.js';
 
 export interface RunningEngine {
   readonly config: EngineConfig;
   readonly urls: readonly EngineUrl[];
-  close(): Promise<void>;
+  /** False: a trace was asked for, and is not whole. */
+  close(): Promise<boolean>;
 }
 
-/** Starts all of it, or nothing. Throws CodedError. */
-export async function startEngine(options: EngineOptions): Promise<RunningEngine> {
+/** Starts all of it, or nothing. `onTraceStop` hears why a trace goes no further. Throws CodedError. */
+export async function startEngine(
+  options: EngineOptions,
+  onTraceStop: (words: string) => void = () => {},
+): Promise<RunningEngine> {
   const config = embeddedEngineConfig(options.sizes, options.broken);
   if (effectiveLimit(config) === null) {
     throw new CodedError('usage', 'Expected a context and pools that hold a prompt, got none that do.');
   }
   const clock = new SystemClock();
   const beginMs = clock.nowMs();
-  const engine = await ThreadedEngine.start({ config, clock });
+  const trace = await openTrace(options.trace, config, onTraceStop);
+  const engine = await ThreadedEngine.start({ config, clock, ...(trace === null ? {} : { trace: trace.writer }) });
   const server = new EngineServer({ engine, config, clock, startupS: (clock.nowMs() - beginMs) / 1000 });
-  const close = async (): Promise<void> => {
+  const close = async (): Promise<boolean> => {
     await server.close();
     await engine.close();
+    await trace?.close();
+    return trace === null || trace.stopped === null;
   };
   try {
     return { config, urls: await server.listen(options.host, options.listeners), close };
@@ -86,15 +94,16 @@ export function engineLines(running: RunningEngine): string {
 
 /** Resolves with the exit code when a signal has ended everything. */
 export async function runEngine(options: EngineOptions, io: CliIo): Promise<number> {
-  const running = await startEngine(options);
+  const running = await startEngine(options, (why) => io.err(`warning: ${stoppedWords(why)}\n`));
   const ended = untilSignal();
+  let isWhole = true;
   try {
     io.out(options.output === 'json' ? `${engineFacts(running)}\n` : engineLines(running));
     const signal = await ended;
     if (options.output !== 'json')
       io.out(`\n${brokenMark(running.config.rules)}${signal}: open requests end, then the engine does.\n`);
   } finally {
-    await running.close();
+    isWhole = await running.close();
   }
-  return EXIT.clean;
+  return isWhole ? EXIT.clean : EXIT.unchecked;
 }

@@ -24,6 +24,13 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly opsKey?: string;
   readonly tenant?: readonly string[];
   readonly onSmallPool?: string;
+  readonly trace?: string;
+  readonly config?: string;
+  readonly output?: string;
+}
+
+export interface InitFlags {
+  readonly force?: boolean;
   readonly output?: string;
 }
 
@@ -32,6 +39,7 @@ export interface EngineFlags extends SizeFlags, FaultFlags {
   readonly port?: string;
   readonly prefillPort?: string;
   readonly decodePort?: string;
+  readonly trace?: string;
   readonly output?: string;
 }
 
@@ -39,6 +47,7 @@ export interface ReplayFlags {
   readonly list?: boolean;
   readonly matrix?: boolean;
   readonly full?: boolean;
+  readonly trace?: string;
   readonly guards?: string;
   readonly guardOff?: readonly string[];
   readonly seed?: string;
@@ -66,6 +75,7 @@ export interface VerifyFlags {
   readonly allFaults?: boolean;
   readonly guards?: string;
   readonly trace?: string;
+  readonly traceOut?: string;
   readonly symmetry?: boolean;
   readonly memory?: string;
   readonly output?: string;

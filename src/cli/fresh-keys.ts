@@ -21,7 +21,7 @@ export function makeFreshKeys(): FreshKeys {
     const key = `cof-${name}-${randomBytes(KEY_BYTES).toString('base64url')}`;
     keys.set(name, key);
     const option: KeyOption = { sha256: sha256Hex(key), from: 'digest' };
-    return { name, key: option };
+    return { name, keys: [option] };
   });
   return { tenants, keys };
 }

@@ -7,12 +7,13 @@ import { KEY_CHARACTERS_MAX, TENANT_NAME_CHARACTERS_MAX, TENANTS_MAX } from './d
 export interface KeyOption {
   /** SHA-256 of the key, 64 hex digits in lower case. The first 12 are its fingerprint. */
   readonly sha256: string;
-  readonly from: 'variable' | 'digest' | 'literal';
+  readonly from: 'variable' | 'file' | 'digest' | 'literal';
 }
 
 export interface TenantOption {
   readonly name: string;
-  readonly key: KeyOption;
+  /** At least one; each lets the tenant in, and the first is the one that is shown by its fingerprint. */
+  readonly keys: readonly KeyOption[];
 }
 
 export interface KeySurroundings {
@@ -55,13 +56,16 @@ export function parseKey(text: string, flag: string, surroundings: KeySurroundin
   return { sha256: sha256Hex(key), from: 'literal' };
 }
 
+export const KEY_WANTED: string = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters without spaces`;
+
 /** What can stand in an `Authorization` header, within a bound. */
+export function isKeyText(key: string): boolean {
+  return key.length <= KEY_CHARACTERS_MAX && /^[\x21-\x7e]+$/.test(key);
+}
+
 function checkKey(key: string, where: string): string {
-  if (key.length > KEY_CHARACTERS_MAX || !/^[\x21-\x7e]+$/.test(key)) {
-    const wanted = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters without spaces`;
-    throw usage(`Expected ${where} to hold a key of ${wanted}, got ${key.length} characters`);
-  }
-  return key;
+  if (isKeyText(key)) return key;
+  throw usage(`Expected ${where} to hold a key of ${KEY_WANTED}, got ${key.length} characters`);
 }
 
 /** `NAME=KEY`, each name and each key once. */
@@ -73,7 +77,7 @@ export function parseTenants(texts: readonly string[], surroundings: KeySurround
     const tenant = parseTenant(text, surroundings);
     for (const other of tenants) {
       if (other.name === tenant.name) throw usage(`Expected each tenant once, got \`${tenant.name}\` twice`);
-      if (other.key.sha256 === tenant.key.sha256) {
+      if (other.keys[0]?.sha256 === tenant.keys[0]?.sha256) {
         throw usage(
           `Expected each tenant to have a key of its own, got one key for \`${other.name}\` and \`${tenant.name}\``,
         );
@@ -93,5 +97,5 @@ function parseTenant(text: string, surroundings: KeySurroundings): TenantOption 
     const wanted = `1 to ${TENANT_NAME_CHARACTERS_MAX} of a-z, 0-9, \`-\` and \`_\``;
     throw usage(`Expected the NAME in \`--tenant NAME=KEY\` to be ${wanted}, got ${shown(name)}`);
   }
-  return { name, key: parseKey(text.slice(at + 1), `--tenant ${name}=…`, surroundings) };
+  return { name, keys: [parseKey(text.slice(at + 1), `--tenant ${name}=…`, surroundings)] };
 }

@@ -2,13 +2,12 @@
 /** The command: connects the program to this process, and is the one place that ends it. */
 import { runProgram } from './program.js';
 
-// `cofferdam replay --list | head` closes the pipe early: that is no error. What serves goes on without it, and ends as always:
-// there is a key file to remove, and open requests are to be finished.
-const serves = process.argv[2] === 'serve' || process.argv[2] === 'engine';
+// `cofferdam audit … | head` closes the pipe early: that is no error, and no verdict either. The run goes on to its end without a
+// reader, so that its exit code is what it found; what serves ends as always, since it has a key file to remove.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    if (!serves) process.exit(0);
+    // A terminal that went away answers with EIO.
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
   });
 }
 

@@ -41,7 +41,17 @@ test('without a flag, everything has its default', () => {
     },
     onSmallPool: 'lower',
     output: 'table',
+    trace: null,
     broken: { faults: [], guards: null, guardsOff: [], seed: 1 },
+    bounds: {
+      hostNames: [],
+      tenantOpenMax: 128,
+      waitingMax: 1024,
+      waitMsMax: 30_000,
+      bodyBytesMax: 8_388_608,
+      drainMs: 1_000,
+      findingsLog: 'none',
+    },
     warnings: [],
   });
 });
@@ -112,9 +122,9 @@ test('a tenant’s key comes from a variable, as a digest, or on loopback as it 
     WORLD,
   );
   assert.deepEqual(options.tenants, [
-    { name: 'acme', key: { sha256: sha256Hex('sk-acme-0001'), from: 'variable' } },
-    { name: 'globex', key: { sha256: digest, from: 'digest' } },
-    { name: 'c', key: { sha256: sha256Hex('k=e:y'), from: 'literal' } },
+    { name: 'acme', keys: [{ sha256: sha256Hex('sk-acme-0001'), from: 'variable' }] },
+    { name: 'globex', keys: [{ sha256: digest, from: 'digest' }] },
+    { name: 'c', keys: [{ sha256: sha256Hex('k=e:y'), from: 'literal' }] },
   ]);
   assert.equal(options.warnings.length, 1);
   assert.match(options.warnings[0]!, /`--tenant c=…` can be read/);

@@ -3,7 +3,10 @@ import { CodedError } from '../base/errors.js';
 import { isLoopback } from '../base/loopback.js';
 import { shown } from '../base/text.js';
 import { isPowerOfTwo, parseCount } from '../base/units.js';
+import type { Severity } from '../findings/finding.js';
+import { CLOSE_GRACE_MS, TENANT_OPEN_MAX, WAIT_MS_MAX, WAITING_MAX } from '../gateway/bounds.js';
 import { GUARDS, type GuardName, isGuardName } from '../handoff/guards.js';
+import { BODY_BYTES_MAX } from '../wire/index.js';
 import * as defaults from './defaults.js';
 import type { EngineFlags, FaultFlags, ReplayFlags, ServeFlags, SizeFlags } from './flags.js';
 import { type KeyOption, type KeySurroundings, parseKey, parseTenants, type TenantOption } from './keys.js';
@@ -43,9 +46,34 @@ export interface ServeOptions {
   readonly sizes: SizeOptions;
   readonly onSmallPool: 'lower' | 'refuse';
   readonly output: OutputFormat;
+  /** Where the engine's trace goes; null: nowhere. */
+  readonly trace: string | null;
   readonly broken: FaultOptions;
+  readonly bounds: BoundOptions;
   /** To be shown at the start: what is allowed, but not wise. */
   readonly warnings: readonly string[];
+}
+
+/** What only a configuration file says. */
+export interface BoundOptions {
+  /** Further names for `Host`. */
+  readonly hostNames: readonly string[];
+  readonly tenantOpenMax: number;
+  readonly waitingMax: number;
+  readonly waitMsMax: number;
+  readonly bodyBytesMax: number;
+  /** How long open requests may go on when SIGTERM asks for the end. */
+  readonly drainMs: number;
+  /** The least severity of findings that are written to standard error. */
+  readonly findingsLog: Severity | 'none';
+}
+
+/** A configuration file, laid out as flags are. */
+export interface FileOptions {
+  readonly flags: ServeFlags;
+  readonly tenants: readonly TenantOption[];
+  readonly opsKey: KeyOption | null;
+  readonly bounds: BoundOptions;
 }
 
 export interface EngineOptions {
@@ -55,6 +83,8 @@ export interface EngineOptions {
     | { readonly kind: 'pair'; readonly prefillPort: number; readonly decodePort: number };
   readonly sizes: SizeOptions;
   readonly output: OutputFormat;
+  /** Where the engine's trace goes; null: nowhere. */
+  readonly trace: string | null;
   readonly broken: FaultOptions;
   readonly warnings: readonly string[];
 }
@@ -62,7 +92,9 @@ export interface EngineOptions {
 export interface ReplayOptions {
   readonly what:
     | { readonly kind: 'list' | 'matrix' | 'full-matrix' }
-    | { readonly kind: 'fault'; readonly fault: string };
+    | { readonly kind: 'fault'; readonly fault: string }
+    /** A counterexample of `verify`. */
+    | { readonly kind: 'trace'; readonly path: string };
   readonly guards: 'on' | 'off' | null;
   readonly guardsOff: readonly GuardName[];
   readonly output: OutputFormat;
@@ -178,12 +210,27 @@ export function isBroken(options: FaultOptions): boolean {
 
 const BROKEN_WARNING = 'faults are on or guards are off: tenants are NOT kept apart';
 
-export function parseServeOptions(flags: ServeFlags, world: OptionWorld): ServeOptions {
+/** What holds where there is no configuration file. */
+const DEFAULT_BOUNDS: BoundOptions = {
+  hostNames: [],
+  tenantOpenMax: TENANT_OPEN_MAX,
+  waitingMax: WAITING_MAX,
+  waitMsMax: WAIT_MS_MAX,
+  bodyBytesMax: BODY_BYTES_MAX,
+  drainMs: CLOSE_GRACE_MS,
+  findingsLog: 'none',
+};
+
+/** A flag overrides what `file` says. Throws CodedError `usage`. */
+export function parseServeOptions(given: ServeFlags, world: OptionWorld, file?: FileOptions): ServeOptions {
+  const flags = file === undefined ? given : overlay(file.flags, given);
   const listen = host(flags.host);
   const loopback = isLoopback(listen);
   const surroundings: KeySurroundings = { variables: world.variables, loopback };
-  const tenants = parseTenants(flags.tenant ?? [], surroundings);
-  const opsKey = flags.opsKey === undefined ? null : parseKey(flags.opsKey, '--ops-key', surroundings);
+  const named = flags.tenant === undefined ? file?.tenants : undefined;
+  const tenants = named ?? parseTenants(flags.tenant ?? [], surroundings);
+  const opsKey =
+    flags.opsKey === undefined ? (file?.opsKey ?? null) : parseKey(flags.opsKey, '--ops-key', surroundings);
   if (opsKey === null && !loopback) {
     throw new CodedError('usage', 'Expected `--ops-key` when the operators’ port is beyond loopback, got nothing');
   }
@@ -196,15 +243,26 @@ export function parseServeOptions(flags: ServeFlags, world: OptionWorld): ServeO
     sizes: parseSizes(flags),
     onSmallPool: choice('--on-small-pool', flags.onSmallPool, ['lower', 'refuse'], 'lower'),
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
+    trace: flags.trace ?? null,
     broken: parseBroken(flags, loopback, world),
+    bounds: file?.bounds ?? DEFAULT_BOUNDS,
   };
   differ('--port', options.port, '--ops-port', options.opsPort);
   return { ...options, warnings: serveWarnings(tenants, opsKey, options.broken) };
 }
 
+/** The parser of the command line says `true` for a switch that `--no-…` turns off, whether or not it was given. */
+function overlay(file: ServeFlags, given: ServeFlags): ServeFlags {
+  const { prefixCache, ...others } = given;
+  const said = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
+  return { ...file, ...said, ...(prefixCache === false ? { prefixCache } : {}) };
+}
+
 function serveWarnings(tenants: readonly TenantOption[], opsKey: KeyOption | null, broken: FaultOptions): string[] {
   const warnings = isBroken(broken) ? [BROKEN_WARNING] : [];
-  const literal = tenants.filter(({ key }) => key.from === 'literal').map(({ name }) => `--tenant ${name}=…`);
+  const literal = tenants
+    .filter(({ keys }) => keys.some(({ from }) => from === 'literal'))
+    .map(({ name }) => `--tenant ${name}=…`);
   if (opsKey?.from === 'literal') literal.push('--ops-key');
   if (literal.length > 0) {
     const flags = literal.map((flag) => `\`${flag}\``).join(', ');
@@ -228,6 +286,7 @@ export function parseEngineOptions(flags: EngineFlags, world: OptionWorld): Engi
     listeners: parseListeners(flags),
     sizes: parseSizes(flags),
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
+    trace: flags.trace ?? null,
     broken,
     warnings,
   };
@@ -256,27 +315,31 @@ function replayedFault(name: string, world: OptionWorld): string {
 }
 
 export function parseReplayOptions(fault: string | undefined, flags: ReplayFlags, world: OptionWorld): ReplayOptions {
-  const asked = [fault !== undefined, flags.list === true, flags.matrix === true].filter(Boolean).length;
+  const { trace } = flags;
+  const isTrace = trace !== undefined;
+  const asked = [fault !== undefined, flags.list === true, flags.matrix === true, isTrace].filter(Boolean).length;
   if (asked !== 1) {
     const got = asked === 0 ? 'none of them' : `${asked} of them`;
-    throw new CodedError('usage', `Expected one of FAULT, \`--list\` and \`--matrix\`, got ${got}`);
+    throw new CodedError('usage', `Expected one of FAULT, \`--list\`, \`--matrix\` and \`--trace\`, got ${got}`);
   }
   const off = guardsOff(flags.guardOff ?? []);
-  if (fault === undefined && (flags.guards !== undefined || off.length > 0)) {
-    throw new CodedError('usage', 'Expected `--guards` and `--guard-off` with a FAULT, got no FAULT');
+  if (fault === undefined && !isTrace && (flags.guards !== undefined || off.length > 0)) {
+    throw new CodedError('usage', 'Expected `--guards` and `--guard-off` with a FAULT or a trace, got neither');
   }
   if (flags.full === true && flags.matrix !== true) {
     throw new CodedError('usage', 'Expected `--full` with `--matrix`, got it alone');
   }
-  const matrix = flags.full === true ? 'full-matrix' : 'matrix';
   return {
-    what:
-      fault === undefined
-        ? { kind: flags.list === true ? 'list' : matrix }
-        : { kind: 'fault', fault: replayedFault(fault, world) },
+    what: replayed(fault, flags, world),
     guards: guards(flags.guards),
     guardsOff: off,
     output: choice('--output', flags.output, ['table', 'json'], 'table'),
     seed: seed(flags.seed),
   };
+}
+
+function replayed(fault: string | undefined, flags: ReplayFlags, world: OptionWorld): ReplayOptions['what'] {
+  if (flags.trace !== undefined) return { kind: 'trace', path: flags.trace };
+  if (fault !== undefined) return { kind: 'fault', fault: replayedFault(fault, world) };
+  return { kind: flags.list === true ? 'list' : flags.full === true ? 'full-matrix' : 'matrix' };
 }

@@ -7,8 +7,10 @@ import { GUARDS } from '../handoff/guards.js';
 import * as defaults from './defaults.js';
 import { addAudit, addExplain } from './audit-verb.js';
 import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
+import { addInit } from './init-verb.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
+import { addProbe } from './probe-verb.js';
 import { addVerify } from './verify-verb.js';
 
 /** What the program needs of the protocol; loaded when a verb runs. */
@@ -55,6 +57,14 @@ function addFaults(command: Command): Command {
   return addGuards(command);
 }
 
+function addTrace(command: Command): Command {
+  return command.option('--trace <FILE>', 'write every event of the handoff protocol there, for `verify --trace`');
+}
+
+function addCounterexample(command: Command): Command {
+  return command.option('--trace <FILE>', 'a counterexample of `verify --trace-out FILE`, step by step on the engine');
+}
+
 function addOutput(command: Command): Command {
   return command.option('--output <FORMAT>', 'table or json (table)');
 }
@@ -71,13 +81,20 @@ function newProgram(io: CliIo): Command {
     });
 }
 
-/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
-export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
-  let code: number = EXIT.clean;
-  const program = newProgram(io);
+/** The verbs that serve nothing. */
+function addOthers(program: Command, io: CliIo, finish: (code: number) => void): void {
+  addAudit(program, io, version, finish);
+  addExplain(program, io, finish);
+  addProbe(program, io, version, finish);
+  addVerify(program, io, finish);
+  addLab(program, io, finish);
+}
+
+function addServe(program: Command, io: CliIo, parts: ProgramParts, finish: (code: number) => void): void {
   const serve = program
     .command('serve')
     .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
+    .option('--config <FILE>', 'all of this in a file; flags override it (cofferdam.yaml, where there is one)')
     .option('--host <ADDRESS>', `where both ports listen (${defaults.DEFAULT_HOST})`)
     .option('--port <N>', `the tenants' port (${defaults.DEFAULT_PORT})`)
     .option('--ops-port <N>', `the operators' port (${defaults.DEFAULT_OPS_PORT})`)
@@ -90,9 +107,20 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
       'when a pool is smaller than the context: lower the limit, or refuse to start (lower)',
     )
     .action(async (flags: ServeFlags) => {
-      code = await (await import('./serve.js')).serve(flags, await parts.faultNames(), io);
+      finish(await (await import('./serve.js')).serve(flags, await parts.faultNames(), io));
     });
-  addOutput(addFaults(addSizes(serve)));
+  addOutput(addTrace(addFaults(addSizes(serve))));
+}
+
+/** Runs the command line `args` (without node and script); resolves with the exit code and never rejects. */
+export async function runProgram(args: readonly string[], io: CliIo, parts: ProgramParts): Promise<number> {
+  let code: number = EXIT.clean;
+  const program = newProgram(io);
+  const finish = (ended: number): void => {
+    code = ended;
+  };
+  addServe(program, io, parts, finish);
+  addInit(program, io, finish);
 
   const engine = program
     .command('engine')
@@ -104,7 +132,7 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (flags: EngineFlags) => {
       code = await (await import('./engine.js')).engine(flags, await parts.faultNames(), io);
     });
-  addOutput(addFaults(addSizes(engine)));
+  addOutput(addTrace(addFaults(addSizes(engine))));
 
   const replay = program
     .command('replay [FAULT]')
@@ -115,15 +143,9 @@ export async function runProgram(args: readonly string[], io: CliIo, parts: Prog
     .action(async (fault: string | undefined, flags: ReplayFlags) => {
       code = await (await import('./replay.js')).replay(fault, flags, await parts.faultNames(), io);
     });
-  addOutput(addGuards(replay));
+  addOutput(addCounterexample(addGuards(replay)));
 
-  const finish = (ended: number): void => {
-    code = ended;
-  };
-  addAudit(program, io, version, finish);
-  addExplain(program, io, finish);
-  addVerify(program, io, finish);
-  addLab(program, io, finish);
+  addOthers(program, io, finish);
 
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -39,6 +39,10 @@ export function runReplay(options: ReplayOptions, io: CliIo): Promise<number> {
       return matrix(options, io, false);
     case 'full-matrix':
       return matrix(options, io, true);
+    case 'trace': {
+      const { path } = options.what;
+      return import('./replay-trace.js').then(({ runReplayTrace }) => runReplayTrace(path, options, io));
+    }
     case 'fault':
       return oneFault(options.what.fault, options, io);
   }

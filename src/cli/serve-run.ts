@@ -1,15 +1,23 @@
 /** `cofferdam serve`: the embedded engine, the gateway in front of it and the operators' port, until a signal ends them. */
 import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { isatty } from 'node:tty';
 import { type Clock, SystemClock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
+import { escapeControl } from '../base/text.js';
+import { FileWatch } from '../config/watch.js';
+import { configFingerprint, ConfigReloader, type Loaded } from './config-reload.js';
+import type { Refused } from './config-file.js';
 import { guardEngineFinding } from './engine-findings.js';
 import type { EngineConfig } from '../engine/config.js';
 import { ThreadedEngine } from '../engine/threaded-engine.js';
+import { escapeFinding, type Finding, isAtLeast } from '../findings/finding.js';
 import { FindingLog } from '../findings/finding-log.js';
+import { CLOSE_GRACE_MS } from '../gateway/bounds.js';
 import { capacityFindings } from '../gateway/findings.js';
 import { OperatorsServer } from '../gateway/operators.js';
 import { Gateway, standingHeaders } from '../gateway/server.js';
-import { TenantRegistry } from '../gateway/tenants.js';
+import { type TenantConfig, TenantRegistry } from '../gateway/tenants.js';
 import { type EffectiveLimit, effectiveLimit } from '../handoff/admission.js';
 import { faultsOf } from '../handoff/faults.js';
 import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
@@ -18,9 +26,12 @@ import { embeddedEngineConfig } from './engine-options.js';
 import { operatorsPage } from './operators-page.js';
 import { type FreshKeys, type KeysFile, makeFreshKeys, writeKeysFile } from './fresh-keys.js';
 import { type CliIo, EXIT } from './io.js';
+import type { ServeFlags } from './flags.js';
+import type { TenantOption } from './keys.js';
 import type { ServeOptions } from './options.js';
 import { brokenMark, type StartFacts, startLines } from './start-lines.js';
-import { untilSignal } from './signals.js';
+import { type HangUp, hangUpMeaning, untilSignal } from './signals.js';
+import { openTrace, traceFinding } from './trace-file.js';
 
 /** The lab model's answers are copies; chance adds nothing to them unless a request asks for it. */
 const TEMPERATURE_DEFAULT = 0;
@@ -33,27 +44,45 @@ const FINGERPRINT_DIGITS = 12;
 export interface Serving {
   readonly facts: StartFacts;
   readonly fresh: FreshKeys | null;
-  close(): Promise<void>;
+  readonly findings: FindingLog;
+  readonly metrics: Gateway['metrics'];
+  /** Tenants, keys and bounds from now on; what else `options` says is not looked at. Throws CodedError `usage`, and then nothing has changed. */
+  reconfigure(options: ServeOptions): void;
+  /** Resolves when nothing is open any more, at the latest after `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+  /** False: a trace was asked for, and is not whole. */
+  close(): Promise<boolean>;
 }
 
-/** Starts all of it, or nothing. Throws CodedError. */
-export async function startServing(options: ServeOptions): Promise<Serving> {
+/** A file of configuration, and how it is read again. */
+export interface ServeConfig {
+  readonly loaded: Loaded;
+  readonly load: () => Loaded | Refused;
+  readonly flags: ServeFlags;
+}
+
+/** Starts all of it, or nothing. `err` takes the lines of findings that are to be logged. Throws CodedError. */
+export async function startServing(options: ServeOptions, err: (text: string) => void = () => {}): Promise<Serving> {
   const config = embeddedEngineConfig(options.sizes, options.broken);
   const limit = checkedLimit(config, options.onSmallPool);
   const clock = new SystemClock();
-  const findings = new FindingLog(clock);
+  const findings = new LoudFindings(clock, options.bounds.findingsLog, err);
   const fresh = options.tenants.length === 0 ? makeFreshKeys() : null;
   const tenants = fresh?.tenants ?? options.tenants;
-  const registry = new TenantRegistry(
-    tenants.map(({ name, key }) => ({ name, keys: [{ sha256: key.sha256 }] })),
-    randomBytes(SALT_SECRET_BYTES),
-  );
+  const registry = new TenantRegistry(tenantConfigs(tenants), randomBytes(SALT_SECRET_BYTES));
+  const trace = await openTrace(options.trace, config, (why) => void findings.record(traceFinding(why)));
   const engine = await ThreadedEngine.start({
     config,
     clock,
+    ...(trace === null ? {} : { trace: trace.writer }),
     onFinding: (finding) => void findings.record(guardEngineFinding(finding)),
   });
   const ports = openPorts(options, config, engine, registry, findings, clock);
+  const close = async (): Promise<boolean> => {
+    await ports.close();
+    await trace?.close();
+    return trace === null || trace.stopped === null;
+  };
   try {
     const { opsUrl, url } = await ports.listen();
     const facts: StartFacts = {
@@ -64,13 +93,49 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
       decodePool: config.decodePool,
       effectiveLimit: limit.tokens,
       limitedBy: limit.limitedBy,
-      tenants: tenants.map(({ name, key }) => ({ name, keyFingerprint: key.sha256.slice(0, FINGERPRINT_DIGITS) })),
+      tenants: tenants.map(({ name, keys }) => ({
+        name,
+        keyFingerprint: keys[0]?.sha256.slice(0, FINGERPRINT_DIGITS) ?? '',
+      })),
       rules: config.rules,
     };
-    return { facts, fresh, close: () => ports.close() };
+    const reconfigure = (next: ServeOptions): void => {
+      const named = next.tenants.length > 0 ? next.tenants : fresh?.tenants;
+      if (named === undefined) {
+        const change = 'Without tenants only a start makes fresh keys.';
+        throw new CodedError('usage', `Expected \`tenants\` to go on naming at least one, got none. ${change}`);
+      }
+      ports.reconfigure(tenantConfigs(named), next);
+      findings.logged = next.bounds.findingsLog;
+    };
+    return { ...ports, facts, fresh, findings, reconfigure, close };
   } catch (thrown) {
-    await ports.close();
+    await close();
     throw thrown;
+  }
+}
+
+function tenantConfigs(tenants: readonly TenantOption[]): TenantConfig[] {
+  return tenants.map(({ name, keys }) => ({ name, keys: keys.map(({ sha256 }) => ({ sha256 })) }));
+}
+
+/** A log that also writes new findings of some severity to standard error. */
+class LoudFindings extends FindingLog {
+  logged: ServeOptions['bounds']['findingsLog'];
+  readonly #err: (text: string) => void;
+
+  constructor(clock: Clock, logged: ServeOptions['bounds']['findingsLog'], err: (text: string) => void) {
+    super(clock);
+    this.logged = logged;
+    this.#err = err;
+  }
+
+  override record(finding: Finding): boolean {
+    const isNew = super.record(finding);
+    if (isNew && this.logged !== 'none' && isAtLeast(finding.severity, this.logged)) {
+      this.#err(`${JSON.stringify({ finding: escapeFinding(finding) })}\n`);
+    }
+    return isNew;
   }
 }
 
@@ -90,7 +155,10 @@ function checkedLimit(config: EngineConfig, onSmallPool: ServeOptions['onSmallPo
 }
 
 interface Ports {
+  readonly metrics: Gateway['metrics'];
   listen(): Promise<{ readonly url: string; readonly opsUrl: string }>;
+  reconfigure(tenants: readonly TenantConfig[], options: ServeOptions): void;
+  drain(graceMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -109,7 +177,7 @@ function openPorts(
     engine,
     clock,
     codec: { encode, countTokens, renderChat, newDecoder: () => new TokenDecoder() },
-    selfTestTenant: registry.tenants.length + 1,
+    selfTestTenant: registry.selfTestNumber,
   });
   for (const finding of capacityFindings(upstream.capacity())) findings.record(finding);
   const gateway = new Gateway({
@@ -121,6 +189,7 @@ function openPorts(
     findings: { raise: (finding) => void findings.record(finding) },
     stats: () => engine.stats(),
     temperatureDefault: TEMPERATURE_DEFAULT,
+    ...options.bounds,
   });
   const operators = new OperatorsServer({
     upstream,
@@ -131,13 +200,21 @@ function openPorts(
     at: { host: options.host, port: options.opsPort },
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
     standingHeaders: standingHeaders(guards, faults),
+    hostNames: options.bounds.hostNames,
+    draining: () => gateway.draining,
   });
   return {
+    metrics: gateway.metrics,
     listen: async () => {
       const { url: opsUrl } = await operators.listen();
       const { url } = await gateway.listen({ host: options.host, port: options.port });
       return { url, opsUrl };
     },
+    reconfigure: (tenants, next) => {
+      gateway.reconfigure(tenants, next.bounds);
+      operators.replaceKey(next.opsKey?.sha256 ?? null);
+    },
+    drain: (graceMs) => gateway.drain(graceMs),
     close: async () => {
       await Promise.all([gateway.close(), operators.close()]);
       await engine.close();
@@ -146,28 +223,86 @@ function openPorts(
 }
 
 /** Resolves with the exit code when a signal has ended everything. */
-export async function runServe(options: ServeOptions, io: CliIo): Promise<number> {
-  const serving = await startServing(options);
-  const ended = untilSignal();
+export async function runServe(options: ServeOptions, config: ServeConfig | null, io: CliIo): Promise<number> {
+  const serving = await startServing(options, (text) => io.err(text));
+  const reloads = config === null ? null : startReloads(serving, config, io);
+  const ended = untilSignal(hangUps(reloads, io));
   let file: KeysFile | null = null;
+  let isWhole = true;
   try {
     const showsKeys = io.outIsTerminal && options.output === 'table';
     if (serving.fresh !== null && !showsKeys) file = writeKeysFile(serving.fresh.keys);
     const keys = serving.fresh?.keys ?? null;
     if (options.output === 'json') {
       const mark = brokenMark(serving.facts.rules);
-      const { rules: _rules, ...facts } = serving.facts;
-      // With everything on there is no such field; with a fault on or a guard off the line says so, as every line does.
-      io.out(`${JSON.stringify(mark === '' ? facts : { ...facts, unsafe: mark.trim() })}\n`);
+      io.out(`${JSON.stringify(startJson(serving.facts, config, options))}\n`);
       if (file !== null) io.err(`${mark}keys of the tenants: ${file.path}\n`);
     } else {
       io.out(startLines(serving.facts, { keys: showsKeys ? keys : null, keysFile: file?.path ?? null }));
     }
     const signal = await ended;
     if (options.output !== 'json') io.out(`\n${signal}: open requests end, then the server does.\n`);
-  } finally {
+    // First: a second signal ends it at once, and nothing is to be left then.
     file?.remove();
-    await serving.close();
+    reloads?.stop();
+    const { drainMs } = reloads?.reloader.loaded.options.bounds ?? options.bounds;
+    // Who presses Ctrl-C waits for it.
+    await serving.drain(signal === 'SIGTERM' ? drainMs : Math.min(drainMs, CLOSE_GRACE_MS));
+  } finally {
+    reloads?.stop();
+    file?.remove();
+    isWhole = await serving.close();
   }
-  return EXIT.clean;
+  return isWhole ? EXIT.clean : EXIT.unchecked;
+}
+
+/** With everything on there is no `unsafe`; with a fault on or a guard off the line says so, as every line does. */
+function startJson(facts: StartFacts, config: ServeConfig | null, options: ServeOptions): unknown {
+  const { rules, ...shown } = facts;
+  const mark = brokenMark(rules);
+  return {
+    ...shown,
+    ...(config === null ? {} : { config: { path: config.loaded.file.path, fingerprint: configFingerprint(options) } }),
+    ...(mark === '' ? {} : { unsafe: mark.trim() }),
+  };
+}
+
+interface Reloads {
+  readonly reloader: ConfigReloader;
+  stop(): void;
+}
+
+/** Reads the file again when it, or a file with a key, has changed. */
+function startReloads(serving: Serving, config: ServeConfig, io: CliIo): Reloads {
+  const reloader = new ConfigReloader(
+    {
+      flags: config.flags,
+      load: config.load,
+      apply: (options) => serving.reconfigure(options),
+      log: (line) => io.err(`${escapeControl(line)}\n`),
+      findings: serving.findings,
+      registry: serving.metrics.registry,
+    },
+    config.loaded,
+  );
+  const watch = new FileWatch({
+    clock: new SystemClock(),
+    paths: () => reloader.files.map((path) => resolve(path)),
+    changed: () => void reloader.reload('change'),
+  });
+  return { reloader, stop: () => watch.stop() };
+}
+
+const STANDARD_INPUT = 0;
+
+function hangUps(reloads: Reloads | null, io: CliIo): () => HangUp {
+  const wasTerminal = isatty(STANDARD_INPUT);
+  return () => {
+    const meaning = hangUpMeaning(wasTerminal, () => isatty(STANDARD_INPUT));
+    if (meaning === 'end') return meaning;
+    if (reloads === null)
+      io.err('SIGHUP: no configuration file was read at the start, so there is nothing to reload\n');
+    else reloads.reloader.reload('SIGHUP');
+    return meaning;
+  };
 }

@@ -1,11 +1,48 @@
+import { existsSync } from 'node:fs';
+import { type ConfigFile, loadConfig, overridden, type Refused } from './config-file.js';
+import { CONFIG_FILE } from './config-shape.js';
+import { boundsOf } from './config-bounds.js';
+import type { Loaded } from './config-reload.js';
 import type { ServeFlags } from './flags.js';
-import type { CliIo } from './io.js';
-import { parseServeOptions } from './options.js';
-import { runServe } from './serve-run.js';
+import { type CliIo, EXIT } from './io.js';
+import { type OptionWorld, parseServeOptions, type ServeOptions } from './options.js';
+import type { ServeConfig } from './serve-run.js';
 
-/** `cofferdam serve`; resolves with the exit code. */
-export function serve(flags: ServeFlags, faultNames: readonly string[], io: CliIo): Promise<number> {
-  const options = parseServeOptions(flags, { variables: io.variables, faultNames });
-  for (const warning of options.warnings) io.err(`warning: ${warning}\n`);
-  return runServe(options, io);
+/** `cofferdam serve`; resolves with the exit code. What serves is loaded when there is something to serve. */
+export async function serve(flags: ServeFlags, faultNames: readonly string[], io: CliIo): Promise<number> {
+  const world: OptionWorld = { variables: io.variables, faultNames };
+  const path = flags.config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : null);
+  if (path === null) {
+    const options = parseServeOptions(flags, world);
+    for (const warning of options.warnings) io.err(`warning: ${warning}\n`);
+    return await run(options, null, io);
+  }
+  const load = (): Loaded | Refused => loadWhole(path, flags, world);
+  const loaded = load();
+  if ('lines' in loaded) {
+    for (const line of loaded.lines) io.err(`error: ${line}\n`);
+    return EXIT.usage;
+  }
+  for (const warning of [...loaded.options.warnings, ...overrides(loaded.file, flags)]) io.err(`warning: ${warning}\n`);
+  return await run(loaded.options, { loaded, load, flags }, io);
+}
+
+async function run(options: ServeOptions, config: ServeConfig | null, io: CliIo): Promise<number> {
+  const { runServe } = await import('./serve-run.js');
+  return await runServe(options, config, io);
+}
+
+/** The file under the flags. Throws CodedError `usage` where they do not fit together. */
+function loadWhole(path: string, flags: ServeFlags, world: OptionWorld): Loaded | Refused {
+  const file = loadConfig(path, { variables: world.variables, flags });
+  if ('lines' in file) return file;
+  return { file, options: parseServeOptions(flags, world, { ...file, bounds: boundsOf(file.leaves) }) };
+}
+
+/** Which flags take the place of what the file says. */
+function overrides(file: ConfigFile, flags: ServeFlags): string[] {
+  const isOverridden = overridden(flags);
+  return file.leaves
+    .filter(({ given, field }) => given && field.flag !== undefined && isOverridden(field.flag))
+    .map(({ path, field }) => `\`${field.flag}\` overrides \`${path}\` of ${file.path}`);
 }

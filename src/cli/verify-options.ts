@@ -19,6 +19,8 @@ export interface VerifyOptions {
   /** All stores of all threads together; null: the default. */
   readonly memoryBytesMax: number | null;
   readonly symmetry: boolean;
+  /** Where a fault's counterexample goes; null: nowhere. */
+  readonly traceOut: string | null;
   readonly isJson: boolean;
   /** A page instead of a report, and the file it goes to (null: standard output); null: no page. */
   readonly page: { readonly path: string | null } | null;
@@ -49,12 +51,16 @@ export function parseVerifyOptions(flags: VerifyFlags): VerifyOptions {
   if (guards !== undefined && what.kind !== 'fault' && what.kind !== 'scope') {
     throw new CodedError('usage', 'Expected `--guards` with `--fault` or a scope alone, got it with another');
   }
+  if (flags.traceOut !== undefined && what.kind !== 'fault') {
+    throw new CodedError('usage', 'Expected `--trace-out` with `--fault`, got it without');
+  }
   return {
     what,
     scope: scope ?? null,
     guards: guards ?? null,
     memoryBytesMax: flags.memory === undefined ? null : parseMemory(flags.memory),
     symmetry: flags.symmetry === true,
+    traceOut: flags.traceOut ?? null,
     isJson: output === 'json',
     page,
   };

@@ -32,7 +32,9 @@ test('a fault goes into a file, its counterexample first, and the exit code is t
   const folder = mkdtempSync(join(tmpdir(), 'cofferdam-page-'));
   try {
     const path = join(folder, 'page.html');
-    const { code, out } = await verify('--fault', 'stale-handle', '--output', `html=${path}`);
+    const trace = join(folder, 'trace.jsonl');
+    const { code, out } = await verify('--fault', 'stale-handle', '--output', `html=${path}`, '--trace-out', trace);
+    assert.ok(readFileSync(trace, 'utf8').length > 0);
     assert.equal(code, 0);
     assert.match(out, /^stale-handle: caught\nthe page is in `[^`]*page\.html`, \d+ bytes\n$/);
     const { title, worlds } = dataOf(readFileSync(path, 'utf8'));

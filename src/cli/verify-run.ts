@@ -16,6 +16,7 @@ import { type Scope, scopeOf, scopeOfFault, type ScopeName } from '../verify/sco
 import { onThreads, THREADS_DEFAULT } from '../verify/threads.js';
 import type { VerifyFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
+import { checkTraceOut, writeTraceOut } from './verify-trace-out.js';
 import { parseVerifyOptions, type VerifyOptions } from './verify-options.js';
 import { FAULT_HEAD, faultLines, faultRow, storyLines, totalLine, verdictJson, worldLines } from './verify-report.js';
 
@@ -93,14 +94,17 @@ async function verifyOneSide(
     guards: side === 'on' ? ALL_GUARDS : ALL_GUARDS & ~off,
   };
   announce(scope, options.symmetry, options.isJson, io);
+  checkTraceOut(options.traceOut);
   const jobs = brokenJobs(scope, rules, campaign(options, scope.name, scope.worlds.length));
   const summary = await runScope(jobs, options.isJson, io);
   if (options.isJson) io.out(`${JSON.stringify(verdictJson(scope.name, summary, []))}\n`);
   else io.out(`${conclusion(summary)}\n`);
+  writeTraceOut(options.traceOut, summary.results.find(({ found }) => found.violation !== null) ?? null, io);
   return codeOf(summary, []);
 }
 
 async function verifyFault(options: VerifyOptions, fault: FaultName, io: CliIo): Promise<number> {
+  checkTraceOut(options.traceOut);
   const name = options.scope ?? scopeOfFault(fault);
   const sound = await soundRun(options, name, io);
   const findings = await faultRun(options, [fault]);
@@ -110,6 +114,7 @@ async function verifyFault(options: VerifyOptions, fault: FaultName, io: CliIo):
     if (finding.broken !== null) io.out(`\n${storyLines(finding.broken).join('\n')}\n`);
     io.out(`\n${fault}: ${finding.verdict}\n`);
   }
+  writeTraceOut(options.traceOut, findings[0]?.broken ?? null, io);
   return codeOf(sound, findings);
 }
 

@@ -8,18 +8,23 @@ import { Conformance } from '../verify/conform.js';
 import { type CliIo, EXIT } from './io.js';
 
 /** Resolves with the exit code: 0 it conforms, 1 it does not, 3 it is cut. A line of another kind or version is wrong usage. */
-export async function runVerifyTrace(path: string, isJson: boolean, io: CliIo): Promise<number> {
+export async function runVerifyTrace(path: string, asJson: boolean, io: CliIo): Promise<number> {
   const reader = new TraceReader();
   const conformance = new Conformance();
+  let before: string | null = null;
   for await (const line of linesOf(path)) {
-    const record = reader.take(line);
-    if (record !== null) conformance.take(record);
+    if (before !== null) take(reader, conformance, before);
+    // What comes after the first record that nothing explains explains nothing more.
+    if (conformance.deviation !== null) break;
+    before = line;
   }
+  const isTorn = conformance.explained > 0 && before !== null && !isJson(before);
+  if (before !== null && !isTorn && conformance.deviation === null) take(reader, conformance, before);
   // What waits in a trace that is cut may be allowed by what is missing.
   if (reader.isWhole) conformance.finish();
   const { deviation, explained } = conformance;
   const verdict = deviation !== null ? 'violated' : reader.isWhole ? 'holds' : 'incomplete';
-  if (isJson) io.out(`${JSON.stringify({ trace: path, verdict, explained, deviation })}\n`);
+  if (asJson) io.out(`${JSON.stringify({ trace: path, verdict, explained, deviation })}\n`);
   else if (deviation !== null) {
     const words = escapeControl(deviation.words);
     io.out(`violated: no allowed order explains record ${deviation.record}: ${words}\n`);
@@ -29,6 +34,21 @@ export async function runVerifyTrace(path: string, isJson: boolean, io: CliIo): 
     io.out(`${verdict}${cut}; ${explained} steps conform.\n`);
   }
   return deviation !== null ? EXIT.findings : reader.isWhole ? EXIT.clean : EXIT.unchecked;
+}
+
+function take(reader: TraceReader, conformance: Conformance, line: string): void {
+  const record = reader.take(line);
+  if (record !== null) conformance.take(record);
+}
+
+/** False: the line in which the writer was killed. */
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function* linesOf(path: string): AsyncGenerator<string> {

@@ -13,6 +13,7 @@ export function addVerify(program: Command, io: CliIo, finish: (code: number) =>
     .option('--guards <MODE>', 'only on, or only off')
     .option('--symmetry', 'states that differ only in the names of tenants, requests or pages are one')
     .option('--trace <FILE>', 'hold the trace of a real run against the protocol')
+    .option('--trace-out <FILE>', 'with --fault: write its counterexample there, for `replay --trace`')
     .option('--memory <BYTES>', 'all stores together: 512M, 3G (3G); a run that needs more is incomplete')
     .option('--output <FORMAT>', 'table, json, or html[=FILE]: a page to step through, of a fault or a scope (table)')
     .action(async (flags: VerifyFlags) => {

@@ -8,6 +8,7 @@ import type { SharedMemory } from '../base/shared-memory.js';
 import { PagePool } from '../kv/pool.js';
 import { RegistrationTable } from '../kv/registration.js';
 import type { EngineFinding } from '../handoff/engine-port.js';
+import type { TraceWriter } from '../handoff/trace.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { DecodeNode } from './decode-node.js';
@@ -39,16 +40,18 @@ export class InlineEngine {
   readonly #ports: NodePorts;
   readonly #target: DecodeTarget;
   #prefillIncarnation = 1;
+  #trace: TraceWriter | null = null;
   /** Messages that a script keeps back, by predicate. */
   #holdsToDecode: ((message: ToDecode) => boolean) | null = null;
   #heldToDecode: Letter<ToDecode>[] = [];
   /** Wires of prefills that died: what they posted may still land. */
   readonly #deadWires: PrefillNode['wire'][] = [];
 
-  constructor(config: EngineConfig, clock: Clock, onFinding?: (finding: EngineFinding) => void) {
+  /** `ports`: takes all messages, and whoever gave it delivers them, or does not; then only single nodes are to be turned. */
+  constructor(config: EngineConfig, clock: Clock, onFinding?: (finding: EngineFinding) => void, ports?: NodePorts) {
     this.config = config;
     this.#clock = clock;
-    this.#ports = {
+    this.#ports = ports ?? {
       toGateway: (message) => this.#toGateway.push({ message }),
       toPrefill: (message) => this.#toPrefill.push({ message }),
       toDecode: (message) => this.#sendDecode({ message }),
@@ -88,8 +91,14 @@ export class InlineEngine {
     });
   }
 
+  /** Writes the events of the three machines from now on, and of prefill's later lives. To be called before the first request. */
+  trace(writer: TraceWriter): void {
+    this.#trace = writer;
+    for (const { machine } of [this.coordinator, this.prefill, this.decode]) writer.attach(machine);
+  }
+
   #newPrefill(): PrefillNode {
-    return new PrefillNode({
+    const prefill = new PrefillNode({
       config: this.config,
       incarnation: this.#prefillIncarnation,
       memory: this.#prefillMemory,
@@ -100,6 +109,8 @@ export class InlineEngine {
       stats: this.stats,
       nowMs: () => this.#clock.nowMs(),
     });
+    this.#trace?.attach(prefill.machine);
+    return prefill;
   }
 
   #sendDecode(letter: Letter<ToDecode>): void {
@@ -120,14 +131,20 @@ export class InlineEngine {
 
   /** Prefill dies and lives again. What it had posted stays on the wire; everybody learns of it, in the order given. */
   restartPrefill(first: 'gateway' | 'decode' = 'gateway'): void {
+    this.replacePrefill();
+    this.#toDecode.push({ message: { kind: 'prefill-down', incarnation: this.#prefillIncarnation } });
+    if (first === 'decode') this.#deliver();
+    this.coordinator.peerDown('prefill', this.#prefillIncarnation);
+  }
+
+  /** Prefill dies and lives again, and nobody is told. Answers its new incarnation. */
+  replacePrefill(): number {
     this.#prefillIncarnation++;
     this.#deadWires.push(this.prefill.wire);
     // A write on the wire carries the bytes of the life that posted it, whatever the next life computes.
     this.#prefillMemory = memoryFor(this.config, 'prefill');
     this.prefill = this.#newPrefill();
-    this.#toDecode.push({ message: { kind: 'prefill-down', incarnation: this.#prefillIncarnation } });
-    if (first === 'decode') this.#deliver();
-    this.coordinator.peerDown('prefill', this.#prefillIncarnation);
+    return this.#prefillIncarnation;
   }
 
   /** The wires of earlier incarnations, for scripts that hold their writes. */

@@ -16,10 +16,12 @@ import type {
   EngineSink,
   EngineStats,
 } from '../handoff/engine-port.js';
+import type { TraceWriter } from '../handoff/trace.js';
 import type { EngineConfig } from './config.js';
 import { Coordinator } from './coordinator.js';
 import { memoryFor, planFor, REGISTRATION_ENTRIES, type Role } from './parts.js';
 import { StatsBlock } from './stats.js';
+import { TraceJoin } from './tracing.js';
 import type { DecodeTarget, ToDecode, ToPrefill } from './traffic.js';
 import type { FromSupervisor, ToSupervisor, WorkerInit } from './worker-host.js';
 
@@ -41,6 +43,8 @@ export interface ThreadedEngineOptions {
   readonly config: EngineConfig;
   readonly clock: Clock;
   readonly onFinding?: (finding: EngineFinding) => void;
+  /** Gets a record for every event of the three machines, from their first to the end of `close`. */
+  readonly trace?: TraceWriter;
 }
 
 export class ThreadedEngine implements EnginePort {
@@ -57,6 +61,7 @@ export class ThreadedEngine implements EnginePort {
   readonly #pending: { prefill: ToPrefill[]; decode: ToDecode[] } = { prefill: [], decode: [] };
   /** When the last restarts were, oldest first; at most RESTARTS_MAX. */
   readonly #restartsAtMs: number[] = [];
+  readonly #trace: TraceJoin | null;
   #hasStarted = false;
   #isClosed = false;
 
@@ -77,6 +82,8 @@ export class ThreadedEngine implements EnginePort {
       },
       ...(options.onFinding === undefined ? {} : { onFinding: options.onFinding }),
     });
+    this.#trace = options.trace === undefined ? null : new TraceJoin(options.trace);
+    this.#trace?.attach(this.#coordinator.machine);
   }
 
   /** Resolves when both nodes have their weights and pools. */
@@ -121,7 +128,9 @@ export class ThreadedEngine implements EnginePort {
       target: this.#target,
       stats: this.#stats.buffer,
       peerPort,
+      trace: this.#trace?.share ?? null,
     };
+    this.#trace?.begins(role);
     const worker = new Worker(new URL(`./${role}-worker.js`, import.meta.url), {
       workerData: init,
       transferList: [peerPort],
@@ -143,6 +152,7 @@ export class ThreadedEngine implements EnginePort {
       };
       this.#starting[role] = settle;
       worker.on('message', (letter: ToSupervisor) => {
+        if (letter.kind === 'trace') return this.#trace?.take(role, letter.letter);
         if (letter.kind === 'to-gateway') return this.#coordinator.receive(letter.message);
         node.isReady = true;
         this.#flush(role);
@@ -172,6 +182,7 @@ export class ThreadedEngine implements EnginePort {
 
   /** A node ended that nobody asked to. It comes back with an empty pool and a new incarnation; the other node and the coordinator learn of it. */
   #onNodeExit(role: Role, node: NodeHandle): void {
+    if (this.#nodes[role] === node) this.#trace?.ended(role);
     if (this.#isClosed || this.#nodes[role] !== node) return;
     this.#starting[role]?.(new CodedError('engine_unavailable', `Expected ${role} to start, got its end.`));
     this.#nodes[role] = null;
@@ -240,5 +251,6 @@ export class ThreadedEngine implements EnginePort {
     this.#isClosed = true;
     this.#coordinator.giveUp();
     await Promise.all([this.#nodes.prefill?.worker.terminate(), this.#nodes.decode?.worker.terminate()]);
+    this.#trace?.finish();
   }
 }

@@ -95,7 +95,7 @@ test(`a storm of aborts conforms, record by record (seed ${SEED})`, () => {
 test('the trace holds numbers and names of the protocol, and no word of a prompt', () => {
   const traced = new Traced();
   storm(traced, new Prng(SEED));
-  assert.doesNotMatch(traced.lines.join('\n'), /prompt that|told again|1111/);
+  assert.doesNotMatch(traced.lines.join('\n'), /prompt that|told again|"salt":143165576/);
 });
 
 test('a prefill that restarts in the middle of the storm conforms, whatever the order in which the file has it', () => {

@@ -4,6 +4,8 @@ import { assert } from '../base/assert.js';
 import { type Clock, SystemClock, type Timer } from '../base/clock.js';
 import type { SharedMemory } from '../base/shared-memory.js';
 import type { EngineConfig } from './config.js';
+import { traceInto, type TraceLetter, type TraceShare } from './tracing.js';
+import type { Tapped } from '../handoff/trace.js';
 import type { DecodeTarget, NodePorts, ToDecode, ToGateway, ToPrefill, Turn } from './traffic.js';
 
 export interface WorkerInit {
@@ -16,15 +18,21 @@ export interface WorkerInit {
   readonly stats: SharedArrayBuffer;
   /** To the other node. */
   readonly peerPort: MessagePort;
+  /** Null: nothing is traced. */
+  readonly trace: TraceShare | null;
 }
 
 export type FromSupervisor<Inbound> =
   | { readonly kind: 'message'; readonly message: Inbound }
   | { readonly kind: 'peer-port'; readonly port: MessagePort };
 
-export type ToSupervisor = { readonly kind: 'ready' } | { readonly kind: 'to-gateway'; readonly message: ToGateway };
+export type ToSupervisor =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'to-gateway'; readonly message: ToGateway }
+  | { readonly kind: 'trace'; readonly letter: TraceLetter };
 
 export interface Node<Inbound> {
+  readonly machine: Tapped;
   receive(message: Inbound): void;
   turn(): Turn;
   tick(): void;
@@ -52,6 +60,11 @@ export function runWorker<Inbound extends ToPrefill | ToDecode>(
     },
     clock,
   );
+  if (init.trace !== null) {
+    const post = (letter: TraceLetter): void =>
+      supervisor.postMessage({ kind: 'trace', letter } satisfies ToSupervisor);
+    traceInto(node.machine, init.trace, post);
+  }
   let isScheduled = false;
   let wake: Timer | null = null;
 

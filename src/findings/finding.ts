@@ -13,6 +13,8 @@ export interface Finding {
   /** Stable, most significant word first: `capacity.advertised-above-pool`. */
   readonly id: string;
   readonly severity: Severity;
+  /** What tells findings of one rule at one place apart: an advisory's id. It stays the same from run to run. */
+  readonly subject?: string;
   /** One line. */
   readonly title: string;
   readonly where: FindingPlace;
@@ -68,11 +70,19 @@ export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b
 /** Ids, and groups of them, that come before the others: what the incident needed is read first. */
 const FIRST: readonly string[] = ['capacity.pool-below-context', 'capacity', 'version'];
 
+const RANKS = new Map<string, number>();
+/** Ids of one run are some hundreds; a saved report may hold any. */
+const RANKS_MAX = 10_000;
+
 /** The place of an id, or of its group (`capacity` of `capacity.pool-margin`): 0 comes first. */
 function groupRank(id: string): number {
+  const known = RANKS.get(id);
+  if (known !== undefined) return known;
   const own = FIRST.indexOf(id);
-  const rank = own < 0 ? FIRST.indexOf(id.split('.', 1)[0]!) : own;
-  return rank < 0 ? FIRST.length : rank;
+  const found = own < 0 ? FIRST.indexOf(id.split('.', 1)[0]!) : own;
+  const rank = found < 0 ? FIRST.length : found;
+  if (RANKS.size < RANKS_MAX) RANKS.set(id, rank);
+  return rank;
 }
 
 /** Capacity, then versions, then the rest, each in order of the alphabet. */
@@ -112,6 +122,7 @@ export function escapeFinding(finding: Finding): Finding {
   return {
     id: escapeControl(finding.id),
     severity: finding.severity,
+    ...(finding.subject === undefined ? {} : { subject: escapeControl(finding.subject) }),
     title: escapeControl(finding.title),
     where: {
       node: escapeControl(where.node),

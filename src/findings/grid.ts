@@ -75,6 +75,7 @@ export function wrap(text: string, width: number): string {
 }
 
 function wrapLine(text: string, width: number): string {
+  if (widthOf(text) <= width) return text.trimEnd();
   const lines: string[] = [];
   let line = '';
   let used = 0;
@@ -84,6 +85,11 @@ function wrapLine(text: string, width: number): string {
       lines.push(line.trimEnd());
       line = '';
       used = 0;
+    }
+    if (used + wordWidth <= width) {
+      line += word;
+      used += wordWidth + (word.endsWith(' ') ? 1 : 0);
+      continue;
     }
     for (const char of word) {
       const charWidth = widthOf(char);

@@ -17,8 +17,10 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { cleanReport, incidentReport } from '../../test/support/sample-report.js';
 import { CodedError } from '../base/errors.js';
+import type { Finding } from './finding.js';
 import { checkOutputs, convertReport, OUTPUTS_MAX, parseOutputs, writeOutputs } from './outputs.js';
 import { OUTPUT_FORMATS, renderReport } from './render.js';
+import { renderFindingsTable, TABLE_FINDINGS_MAX } from './render-table.js';
 
 const FOLDER = mkdtempSync(join(tmpdir(), 'cofferdam-outputs-'));
 after(() => rmSync(FOLDER, { recursive: true, force: true }));
@@ -143,4 +145,22 @@ test('what cannot be converted is refused in words', async () => {
   await assert.rejects(convert(FOLDER), isUsage(/EISDIR/));
   writeFileSync(path('text.txt'), 'no report');
   await assert.rejects(convert(path('text.txt')), isUsage(/Expected a report as JSON/));
+});
+
+test('a table of very many findings shows the worst thousand, and says how many more there are', () => {
+  const findings = Array.from({ length: TABLE_FINDINGS_MAX + 7 }, (_, i): Finding => ({
+    id: 'capacity.pool-margin',
+    severity: i === 1005 ? 'critical' : 'low',
+    title: `finding ${i}`,
+    where: { node: `n${i}`, source: 's' },
+    observed: 'o',
+    wanted: 'w',
+    change: 'c',
+    references: [],
+    certain: true,
+  }));
+  const text = renderFindingsTable(findings);
+  assert.ok(text.includes('finding 1005'), 'the worst was cut off');
+  assert.match(text, /\n7 more, none worse/);
+  assert.match(text, /1 critical, 1006 low\n$/);
 });

@@ -1,8 +1,17 @@
 /** A whole report for a terminal: the nodes with the two numbers side by side, the findings, and what was not checked. */
 import { createColors } from 'picocolors';
+import { escapeControl } from '../base/text.js';
 import { type Cell, innerWidth, renderGrid, TABLE_WIDTH_DEFAULT, TABLE_WIDTH_MIN, wrap } from './grid.js';
-import { cut, renderFindingsTable, type TableOptions } from './render-table.js';
-import { CHECK_STATUSES, countByStatus, type Report, type ReportNode, ratioText, verdictText } from './report.js';
+import { cut, renderFindingsTable, TABLE_LINES_MAX, type TableOptions } from './render-table.js';
+import {
+  CHECK_STATUSES,
+  countByStatus,
+  type Report,
+  type ReportCheck,
+  type ReportNode,
+  ratioText,
+  verdictText,
+} from './report.js';
 import { escapeReport } from './report-escape.js';
 
 /** Columns, padding included: eight digits, so a hundred million tokens. */
@@ -15,18 +24,20 @@ const NODES_GRID_WIDTH_MIN = 76;
 
 /** Sections that have nothing to say are left out. Ends with a line break. */
 export function renderReportTable(report: Report, options: TableOptions = {}): string {
-  const safe = escapeReport(report);
+  // What is not shown is not escaped either: most checks of thousands of nodes are only counted.
+  const open = report.checks.filter(({ status }) => status === 'not-checked');
+  const safe = escapeReport({ ...report, findings: [], checks: open.slice(0, TABLE_LINES_MAX + 1) });
   const width = Math.max(TABLE_WIDTH_MIN, options.width ?? TABLE_WIDTH_DEFAULT);
   const fold = (lines: readonly string[]): string => lines.map((line) => `${wrap(line, width)}\n`).join('');
   const nodes =
     width < NODES_GRID_WIDTH_MIN ? fold(nodeLines(safe)) : nodesGrid(safe.nodes, width, options.colour ?? false);
   const sections = [
     nodes,
-    renderFindingsTable(safe.findings, options),
+    renderFindingsTable(report.findings, options),
     fold(changeLines(safe)),
-    fold(checkLines(safe)),
+    fold(checkLines(report, safe.checks, open.length)),
     fold(skippedLines(safe)),
-    verdictWords(safe, fold, options.colour ?? false),
+    verdictWords(report, fold, options.colour ?? false),
   ];
   return sections.filter((section) => section !== '').join('\n');
 }
@@ -72,28 +83,33 @@ function changeLines({ changes }: Report): string[] {
   const lines = changes.map(({ node, field, before, after }) => {
     return `  ${cut(node)} ${cut(field)}: ${cut(before)} -> ${cut(after)}`;
   });
-  return ['changed since the baseline:', ...lines];
+  return ['changed since the baseline:', ...bounded(lines)];
 }
 
-function checkLines({ checks }: Report): string[] {
+/** `shown`: the first of those that were not checked, escaped. */
+function checkLines({ checks }: Report, shown: readonly ReportCheck[], open: number): string[] {
   if (checks.length === 0) return [];
   const counts = countByStatus(checks);
   const summary = CHECK_STATUSES.filter((status) => counts[status] > 0).map((status) => `${counts[status]} ${status}`);
-  const lines = [`checks: ${summary.join(', ')}`];
-  for (const { id, node, status, why } of checks) {
-    if (status === 'not-checked') lines.push(`  not checked: ${cut(`${id} ${node}`.trim())}: ${cut(why)}`);
-  }
-  return lines;
+  const lines = shown.map(({ id, node, why }) => `  not checked: ${cut(`${id} ${node}`.trim())}: ${cut(why)}`);
+  return [`checks: ${summary.join(', ')}`, ...bounded(lines, open)];
+}
+
+function bounded(lines: readonly string[], all: number = lines.length): string[] {
+  const left = all - TABLE_LINES_MAX;
+  return left <= 0
+    ? [...lines]
+    : [...lines.slice(0, TABLE_LINES_MAX), `  and ${left} more: \`--output json=FILE\` has them all`];
 }
 
 function skippedLines({ skipped }: Report): string[] {
   if (skipped.length === 0) return [];
-  return ['skipped:', ...skipped.map(({ source, why }) => `  ${cut(source)}: ${cut(why)}`)];
+  return ['skipped:', ...bounded(skipped.map(({ source, why }) => `  ${cut(source)}: ${cut(why)}`))];
 }
 
 function verdictWords(report: Report, fold: (lines: readonly string[]) => string, colour: boolean): string {
   const colours = createColors(colour);
   const paint = { clean: colours.green, findings: colours.red, 'not-checked': colours.yellow }[report.verdict];
-  const headline = report.headline === undefined ? '' : fold([cut(report.headline)]);
+  const headline = report.headline === undefined ? '' : fold([cut(escapeControl(report.headline))]);
   return `${headline}${paint(fold([verdictText(report)]).trimEnd())}\n`;
 }

@@ -99,7 +99,7 @@ function suppressions(finding: Finding): object[] {
 }
 
 /**
- * What stays the same from run to run: rule, node and source. Neither the line nor any number seen is part of it, so an edit
+ * What stays the same from run to run: rule, node, source and, where a rule has one, subject. Neither the line nor any number seen is part of it, so an edit
  * above it or another pool size does not make a new alert. Several in one place are counted in the order of their lines.
  */
 export function fingerprints(findings: readonly Finding[]): Map<Finding, string> {
@@ -110,7 +110,8 @@ export function fingerprints(findings: readonly Finding[]): Map<Finding, string>
       (a.where.line ?? 0) - (b.where.line ?? 0) || compareText(a.title, b.title) || compareText(a.observed, b.observed),
   );
   for (const finding of inOrder) {
-    const key = JSON.stringify([finding.id, finding.where.node, finding.where.source]);
+    const { id, where, subject } = finding;
+    const key = JSON.stringify([id, where.node, where.source, ...(subject === undefined ? [] : [subject])]);
     const place = seen.get(key) ?? 0;
     seen.set(key, place + 1);
     prints.set(finding, createHash('sha256').update(`${key}#${place}`).digest('hex').slice(0, 32));

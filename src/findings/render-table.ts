@@ -18,6 +18,10 @@ export { TABLE_WIDTH_DEFAULT, TABLE_WIDTH_MIN, wrap } from './grid.js';
 /** Characters of one text in a table; the JSON has all of it. */
 export const TABLE_TEXT_CHARACTERS_MAX = 600;
 
+/** Findings of one table, worst first, and lines of one list: nobody reads more in a terminal. */
+export const TABLE_FINDINGS_MAX = 1000;
+export const TABLE_LINES_MAX = 500;
+
 export interface TableOptions {
   /** Colours only when asked for: a file or a pipe gets none. */
   readonly colour?: boolean;
@@ -42,17 +46,22 @@ export function renderFindingsTable(findings: readonly Finding[], options: Table
   const paint = severityPainter(options.colour ?? false);
   const width = innerWidth(options.width, 3) - SEVERITY_WIDTH;
   const placeWidth = Math.floor(width / 3);
-  const rows = sortFindings(findings).map((finding) => {
-    const safe = escapeFinding(finding);
-    return [
-      { text: safe.severity, paint: () => paint(safe.severity) },
-      { text: cut(placeText(safe.where)) },
-      { text: words(safe) },
-    ];
-  });
+  const rows = sortFindings(findings)
+    .slice(0, TABLE_FINDINGS_MAX)
+    .map((finding) => {
+      const safe = escapeFinding(finding);
+      return [
+        { text: safe.severity, paint: () => paint(safe.severity) },
+        { text: cut(placeText(safe.where)) },
+        { text: words(safe) },
+      ];
+    });
   const head = ['severity', 'where', 'what, and what to change'];
   const grid = renderGrid(head, rows, [SEVERITY_WIDTH, placeWidth, width - placeWidth], true);
-  return `${grid}\n${severityCounts(findings)}\n`;
+  const left = findings.length - rows.length;
+  const more =
+    left > 0 ? `${left} more, none worse than the last one above: \`--output json=FILE\` has them all\n` : '';
+  return `${grid}\n${more}${severityCounts(findings)}\n`;
 }
 
 export function cut(text: string): string {

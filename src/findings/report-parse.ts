@@ -129,6 +129,7 @@ const finding: Read<Finding> = (value, path) => {
   return {
     id: fields.need('id', text),
     severity: fields.need('severity', oneOf(SEVERITIES)),
+    ...fields.may('subject', text),
     title: fields.need('title', text),
     where: fields.need('where', place),
     observed: fields.need('observed', text),

@@ -3,6 +3,9 @@
 /** Requests of one tenant that run or wait at once; its own 429 comes here, before anything shared is full. */
 export const TENANT_OPEN_MAX = 128;
 
+/** How high that bound can be set; what a queue of one tenant holds at the most. */
+export const TENANT_OPEN_BOUND = 4096;
+
 /** Requests of all tenants that wait at once: a few seconds of work for a small engine. */
 export const WAITING_MAX = 1024;
 
@@ -23,6 +26,9 @@ export const TENANT_BODY_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** Keys in all; each is compared with every key that comes. */
 export const KEYS_MAX = 1000;
+
+/** Names of tenants that one process may have seen, over all reloads: each keeps its number and its salt. */
+export const TENANTS_SEEN_MAX = 10_000;
 
 /** How long a reader may take nothing of its stream before the stream is given up. */
 export const STREAM_STALL_MS_MAX = 120_000;

@@ -171,6 +171,7 @@ export class Ladder {
           tenant: account.tenant.number,
           salt: this.#on('salt') ? account.tenant.salt : '',
           engineFields: parsed.engineFields,
+          streamed: parsed.stream,
         }),
       refused: (error) => {
         exchange.onInterrupt = null;

@@ -9,7 +9,7 @@ import type { TenantAccount } from './waiting.js';
 
 export interface MetricsSources {
   readonly capacity: () => Capacity;
-  readonly accounts: readonly TenantAccount[];
+  readonly accounts: Iterable<TenantAccount>;
   /** The embedded engine's own numbers; absent for other engines. */
   readonly stats?: () => EngineStats;
 }
@@ -149,13 +149,15 @@ function capacityGauges(registers: Registry[], sources: MetricsSources): void {
   );
 }
 
-function tenantGauges(registers: Registry[], accounts: readonly TenantAccount[]): void {
+function tenantGauges(registers: Registry[], accounts: Iterable<TenantAccount>): void {
   new Gauge({
     name: 'cofferdam_tenant_requests',
     help: 'Open requests of a tenant, by state',
     labelNames: ['tenant', 'state'],
     registers,
     collect() {
+      // A tenant that is gone has no row.
+      this.reset();
       for (const account of accounts) {
         this.set({ tenant: account.tenant.name, state: 'running' }, account.running);
         this.set({ tenant: account.tenant.name, state: 'waiting' }, account.waiting);
@@ -168,6 +170,7 @@ function tenantGauges(registers: Registry[], accounts: readonly TenantAccount[])
     labelNames: ['tenant', 'state'],
     registers,
     collect() {
+      this.reset();
       for (const account of accounts) {
         this.set({ tenant: account.tenant.name, state: 'leased' }, account.leasedTokens);
         this.set({ tenant: account.tenant.name, state: 'draining' }, account.drainingTokens);

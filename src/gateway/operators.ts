@@ -37,6 +37,8 @@ export interface OperatorsOptions {
   readonly at: ListenAt;
   /** SHA-256 of the operators' key, 64 hex digits; needed when the port is not on loopback. */
   readonly opsKeySha256?: string;
+  /** True from the moment on in which the gateway takes no more requests: `/healthz` then says so. */
+  readonly draining?: () => boolean;
   readonly hostNames?: readonly string[];
   readonly standingHeaders?: readonly string[];
 }
@@ -57,7 +59,7 @@ export class OperatorsServer {
   readonly #options: OperatorsOptions;
   readonly #listener: Listener;
   readonly #hosts: HostRule;
-  readonly #keyDigest: Buffer | null;
+  #keyDigest: Buffer | null = null;
   /** The self-test that runs or ran last, shared by all who ask within HEALTH_EVERY_MS of its start. */
   #health: { readonly startedMs: number; readonly result: Promise<Health> } | null = null;
   /** The reading that runs or ran last, shared by all who ask within STATE_EVERY_MS of its start. */
@@ -65,20 +67,26 @@ export class OperatorsServer {
 
   /** Throws CodedError `usage` when it would listen beyond loopback without a key. */
   constructor(options: OperatorsOptions) {
-    if (options.opsKeySha256 === undefined && !isLoopback(options.at.host)) {
-      throw new CodedError(
-        'usage',
-        `Expected \`--ops-key\` when the operators' port listens beyond loopback, on \`${options.at.host}\`.`,
-      );
-    }
     this.#options = options;
+    this.replaceKey(options.opsKeySha256 ?? null);
     this.#hosts = new HostRule(options.at.host, options.hostNames);
-    this.#keyDigest = options.opsKeySha256 === undefined ? null : Buffer.from(options.opsKeySha256, 'hex');
     this.#listener = new Listener({
       clock: options.clock,
       standingHeaders: options.standingHeaders ?? [],
       handle: (request, response, expectsContinue) => void this.#handle(request, response, expectsContinue),
     });
+  }
+
+  /** Another key from the next request on; null: none is needed. Throws CodedError `usage` beyond loopback without a key. */
+  replaceKey(sha256: string | null): void {
+    const { host } = this.#options.at;
+    if (sha256 === null && !isLoopback(host)) {
+      throw new CodedError(
+        'usage',
+        `Expected \`--ops-key\` when the operators' port listens beyond loopback, on \`${host}\`.`,
+      );
+    }
+    this.#keyDigest = sha256 === null ? null : Buffer.from(sha256, 'hex');
   }
 
   async listen(): Promise<{ readonly port: number; readonly url: string }> {
@@ -134,6 +142,7 @@ export class OperatorsServer {
         exchange.answer(200, JSON.stringify(this.#options.findings()));
         return;
       case '/healthz': {
+        if (this.#options.draining?.() === true) return exchange.answer(503, '{"status":"draining"}');
         const health = await this.#sharedHealth();
         if (!exchange.settled) exchange.answer(health.wrong === null ? 200 : 503, healthJson(health));
         return;

@@ -22,7 +22,7 @@ import { Exchange, type ExchangeContext } from './exchange.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { Ladder, requestTokensMax } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
-import type { TenantRegistry } from './tenants.js';
+import type { Tenant, TenantConfig, TenantRegistry } from './tenants.js';
 import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
 
 export interface GatewayOptions {
@@ -54,21 +54,33 @@ export interface GatewayOptions {
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
 
+/** What can change while requests are open. */
+export interface GatewayBounds {
+  readonly bodyBytesMax: number;
+  readonly tenantOpenMax: number;
+  readonly waitingMax: number;
+  readonly waitMsMax: number;
+}
+
 export { standingHeaders };
 
 /** The tenants' port: OpenAI's routes on top of one upstream. */
 export class Gateway {
   readonly metrics: GatewayMetrics;
-  readonly accounts: readonly TenantAccount[];
   readonly room: WaitingRoom;
   readonly #options: GatewayOptions;
   readonly #listener: Listener;
   readonly #ladder: Ladder;
   readonly #exchangeContext: ExchangeContext;
   readonly #open = new Set<Exchange>();
+  /** Of every tenant since the start: one that comes back finds what it still has open. */
+  readonly #accounts: Map<Tenant, TenantAccount>;
   readonly #startedS: number;
   #hosts: HostRule | null = null;
   #closing: Promise<void> | null = null;
+  #bodyBytesMax: number;
+  /** Takes no more requests; called when nothing is open any more. */
+  #drained: (() => void) | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -76,10 +88,11 @@ export class Gateway {
     const guards = options.guards ?? ALL_GUARDS;
     const standing = standingHeaders(guards, options.faults ?? []);
     this.#startedS = Math.floor(clock.wallMs() / 1000);
-    this.accounts = tenants.tenants.map(openAccount);
+    this.#accounts = new Map(tenants.tenants.map((tenant) => [tenant, openAccount(tenant)]));
+    this.#bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
     this.metrics = new GatewayMetrics({
       capacity: () => upstream.capacity(),
-      accounts: this.accounts,
+      accounts: { [Symbol.iterator]: () => this.accounts[Symbol.iterator]() },
       ...(options.stats === undefined ? {} : { stats: options.stats }),
     });
     this.room = newRoom(options);
@@ -88,16 +101,19 @@ export class Gateway {
       standingHeaders: standing,
       refused: (error) => this.metrics.refused(error.code),
     };
+    const bodyBytesMax = (): number => this.#bodyBytesMax;
     const context: LadderContext = {
       upstream,
       registry: tenants,
-      accounts: new Map(this.accounts.map((account) => [account.tenant, account])),
+      accounts: this.#accounts,
       room: this.room,
       guards,
       metrics: this.metrics,
       findings: new BoundedFindings(options.findings),
       clock,
-      bodyBytesMax: options.bodyBytesMax ?? BODY_BYTES_MAX,
+      get bodyBytesMax() {
+        return bodyBytesMax();
+      },
       temperatureDefault: options.temperatureDefault ?? 1,
     };
     this.#ladder = new Ladder(context);
@@ -121,9 +137,50 @@ export class Gateway {
     return { port, url: urlOf(at.host, port) };
   }
 
+  /** Of the tenants there are, and of those that are gone and have something open. */
+  get accounts(): readonly TenantAccount[] {
+    const there = new Set(this.#options.tenants.tenants);
+    return [...this.#accounts.values()].filter((account) => there.has(account.tenant) || !isIdle(account));
+  }
+
+  /** Whether it takes no more requests. */
+  get draining(): boolean {
+    return this.#drained !== null || this.#closing !== null;
+  }
+
+  /**
+   * Other tenants, keys and bounds from the next request on, all at once; open requests keep what they had. Throws CodedError
+   * `usage`, and then nothing has changed.
+   */
+  reconfigure(tenants: readonly TenantConfig[], bounds: GatewayBounds): void {
+    const registry = this.#options.tenants;
+    registry.replace(tenants);
+    for (const tenant of registry.tenants) {
+      if (!this.#accounts.has(tenant)) this.#accounts.set(tenant, openAccount(tenant));
+    }
+    this.#bodyBytesMax = bounds.bodyBytesMax;
+    this.room.setBounds({ ...bounds, tenants: registry.tenants.length });
+  }
+
+  /**
+   * Refuses what comes from now on and lets open requests go on, waiting ones included; resolves when none is open, at the latest
+   * after `graceMs`. The port stays open, so that whoever asks is told; `close` ends what is left.
+   */
+  drain(graceMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#options.clock.after(graceMs, resolve);
+      this.#drained = (): void => {
+        timer.cancel();
+        resolve();
+      };
+      for (const { response } of this.#open) response.shouldKeepAlive = false;
+      if (this.#open.size === 0) this.#drained();
+    });
+  }
+
   /** Open requests finish or fail with `shutting_down`; resolves within CLOSE_GRACE_MS and CLOSE_FAIL_MS together. */
   close(): Promise<void> {
-    this.#closing ??= this.#close(this.#options.closeGraceMs ?? CLOSE_GRACE_MS);
+    this.#closing ??= this.#close(this.#drained === null ? (this.#options.closeGraceMs ?? CLOSE_GRACE_MS) : 0);
     return this.#closing;
   }
 
@@ -141,8 +198,10 @@ export class Gateway {
   #handle(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     const exchange = new Exchange(this.#exchangeContext, request, response, expectsContinue);
     this.#open.add(exchange);
+    if (this.#drained !== null) response.shouldKeepAlive = false;
     response.once('close', () => {
       this.#open.delete(exchange);
+      if (this.#open.size === 0) this.#drained?.();
       if (this.#closing !== null) this.#options.clock.soon(() => this.#listener.closeIdle());
     });
     try {
@@ -157,14 +216,14 @@ export class Gateway {
     const path = pathOf(request);
     if (path === '/health') {
       requireMethod(request, 'GET');
-      if (this.#closing !== null) throw shuttingDown();
+      if (this.draining) throw shuttingDown();
       exchange.answer(200, '{"status":"ok"}');
       return;
     }
     const route = ROUTES.get(path);
     if (route !== undefined) {
       requireMethod(request, 'POST');
-      if (this.#closing !== null) throw shuttingDown();
+      if (this.draining) throw shuttingDown();
       void this.#ladder.serve(exchange, route);
       return;
     }
@@ -194,6 +253,10 @@ const ROUTES: ReadonlyMap<string, Route> = new Map([
   ['/v1/chat/completions', 'chat'],
   ['/v1/completions', 'completions'],
 ]);
+
+function isIdle({ running, waiting, leasedTokens, drainingTokens, bodyBytes }: TenantAccount): boolean {
+  return running + waiting + leasedTokens + drainingTokens + bodyBytes === 0;
+}
 
 function newRoom(options: GatewayOptions): WaitingRoom {
   const { upstream } = options;

@@ -47,6 +47,33 @@ describe('a registry of tenants', () => {
     assert.equal(a!.salt, d!.salt);
   });
 
+  test('a replacement holds at once and whole; who stays or comes back is the same, and no number is anybody else’s', () => {
+    const registry = new TenantRegistry(configs, 's');
+    const [acme, globex] = registry.tenants;
+    const other = { name: 'other', keys: [{ sha256: keyDigest('k5') }] };
+    registry.replace([other, { name: 'globex', keys: [{ sha256: keyDigest('k6') }] }]);
+    assert.deepEqual(
+      ['k1', 'k3', 'k5', 'k6'].map((key) => registry.lookUp(key)?.name),
+      [undefined, undefined, 'other', 'globex'],
+    );
+    assert.equal(registry.lookUp('k6'), globex);
+    const numbers = [acme!.number, globex!.number, registry.selfTestNumber, registry.lookUp('k5')!.number];
+    assert.equal(new Set(numbers).size, 4, numbers.join());
+    registry.replace(configs);
+    assert.equal(registry.lookUp('k1'), acme);
+  });
+
+  test('a replacement that is wrong changes nothing', () => {
+    const registry = new TenantRegistry(configs, 's');
+    const before = registry.tenants;
+    const good = { name: 'new', keys: [{ sha256: keyDigest('k9') }] };
+    for (const bad of [[], [good, { ...good, name: 'twice' }], [good, { name: 'a b', keys: [] }]]) {
+      assert.throws(() => registry.replace(bad), CodedError);
+      assert.equal(registry.lookUp('k9'), null);
+      assert.equal(registry.tenants, before);
+    }
+  });
+
   const wrong: [string, ConstructorParameters<typeof TenantRegistry>[0]][] = [
     ['no tenant', []],
     ['a name with a space', [{ name: 'a b', keys: [] }]],

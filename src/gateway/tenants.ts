@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
-import { KEYS_MAX } from './bounds.js';
+import { KEYS_MAX, TENANTS_SEEN_MAX } from './bounds.js';
 
 export interface TenantKey {
   /** SHA-256 of the key: 64 hex digits. */
@@ -16,7 +16,7 @@ export interface TenantConfig {
 }
 
 export interface Tenant {
-  /** The owner in the page ledgers: 1 and up, in the order of configuration. */
+  /** The owner in the page ledgers: 1 and up, in the order in which the tenants were first seen; never another tenant's. */
   readonly number: number;
   readonly name: string;
   /** HMAC-SHA-256(secret, name), 64 hex digits. */
@@ -41,9 +41,14 @@ const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/i;
  * digests, each in constant time, so that neither a match nor its place shows in the time taken.
  */
 export class TenantRegistry {
-  readonly tenants: readonly Tenant[];
-  readonly #rows: readonly KeyRow[];
+  /** A number that no tenant has: the self-test's owner. */
+  readonly selfTestNumber: number;
+  readonly #saltSecret: string | Buffer;
   readonly #equal: (a: Buffer, b: Buffer) => boolean;
+  #tenants: readonly Tenant[] = [];
+  #rows: readonly KeyRow[] = [];
+  /** Every tenant there ever was, by name: who comes back owns what it owned. */
+  #seen: ReadonlyMap<string, Tenant> = new Map();
 
   /** Throws CodedError `usage`. `equal` is for tests that count comparisons. */
   constructor(
@@ -52,27 +57,44 @@ export class TenantRegistry {
     equal: (a: Buffer, b: Buffer) => boolean = timingSafeEqual,
   ) {
     this.#equal = equal;
-    this.tenants = configs.map((config, index) => ({
-      number: index + 1,
-      name: checkedName(config.name),
-      salt: createHmac('sha256', saltSecret).update(config.name).digest('hex'),
-    }));
-    this.#rows = configs.flatMap((config, index) => config.keys.map((key) => keyRow(this.tenants[index]!, key)));
-    this.#checkWhole();
+    this.#saltSecret = saltSecret;
+    this.selfTestNumber = configs.length + 1;
+    this.replace(configs);
   }
 
-  #checkWhole(): void {
-    if (this.tenants.length === 0) throw new CodedError('usage', 'Expected at least one tenant, got none.');
-    if (this.#rows.length > KEYS_MAX) {
-      throw new CodedError('usage', `Expected at most ${KEYS_MAX} keys, got ${this.#rows.length}.`);
+  /** In the order of configuration. */
+  get tenants(): readonly Tenant[] {
+    return this.#tenants;
+  }
+
+  /**
+   * Other tenants and keys from the next look-up on, all at once; a tenant of the same name stays the same one. Throws CodedError
+   * `usage`, and then nothing has changed.
+   */
+  replace(configs: readonly TenantConfig[]): void {
+    const seen = new Map(this.#seen);
+    const tenants = configs.map(({ name }) => {
+      const tenant = seen.get(name) ?? this.#newTenant(checkedName(name), seen.size + 1);
+      seen.set(name, tenant);
+      return tenant;
+    });
+    const rows = configs.flatMap((config, index) => config.keys.map((key) => keyRow(tenants[index]!, key)));
+    checkWhole(tenants, rows);
+    if (seen.size > TENANTS_SEEN_MAX) {
+      const change = 'start the server again.';
+      throw new CodedError(
+        'usage',
+        `Expected at most ${TENANTS_SEEN_MAX} tenants since the start, got more; ${change}`,
+      );
     }
-    const names = new Set(this.tenants.map((tenant) => tenant.name.toLowerCase()));
-    if (names.size !== this.tenants.length)
-      throw new CodedError('usage', 'Expected every tenant to have its own name.');
-    const digests = new Set(this.#rows.map((row) => row.digest.toString('hex')));
-    if (digests.size !== this.#rows.length) {
-      throw new CodedError('usage', 'Expected every key to be used once, got one key twice.');
-    }
+    this.#seen = seen;
+    this.#tenants = tenants;
+    this.#rows = rows;
+  }
+
+  #newTenant(name: string, ordinal: number): Tenant {
+    const number = ordinal < this.selfTestNumber ? ordinal : ordinal + 1;
+    return { number, name, salt: createHmac('sha256', this.#saltSecret).update(name).digest('hex') };
   }
 
   /** The tenant of a key; null for an unknown key, a disabled one, and none (`null`) alike, after the same work. */
@@ -86,6 +108,19 @@ export class TenantRegistry {
     }
     const row = this.#rows[found];
     return row === undefined || row.disabled || key === null ? null : row.tenant;
+  }
+}
+
+function checkWhole(tenants: readonly Tenant[], rows: readonly KeyRow[]): void {
+  if (tenants.length === 0) throw new CodedError('usage', 'Expected at least one tenant, got none.');
+  if (rows.length > KEYS_MAX) {
+    throw new CodedError('usage', `Expected at most ${KEYS_MAX} keys, got ${rows.length}.`);
+  }
+  const names = new Set(tenants.map((tenant) => tenant.name.toLowerCase()));
+  if (names.size !== tenants.length) throw new CodedError('usage', 'Expected every tenant to have its own name.');
+  const digests = new Set(rows.map((row) => row.digest.toString('hex')));
+  if (digests.size !== rows.length) {
+    throw new CodedError('usage', 'Expected every key to be used once, got one key twice.');
   }
 }
 

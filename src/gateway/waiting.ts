@@ -2,7 +2,14 @@ import { assert } from '../base/assert.js';
 import { BoundedQueue } from '../base/bounded-queue.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import { OVERTAKES_MAX, RETRY_AFTER_S, TENANT_OPEN_MAX, WAIT_MS_MAX, WAITING_MAX } from './bounds.js';
+import {
+  OVERTAKES_MAX,
+  RETRY_AFTER_S,
+  TENANT_OPEN_BOUND,
+  TENANT_OPEN_MAX,
+  WAIT_MS_MAX,
+  WAITING_MAX,
+} from './bounds.js';
 import type { Tenant } from './tenants.js';
 
 /** What one tenant has open. All zero when it has nothing open, whatever happened before. */
@@ -93,10 +100,10 @@ interface TenantQueue {
 export class WaitingRoom {
   readonly #clock: Clock;
   readonly #size: () => RoomSize;
-  readonly #tenants: number;
-  readonly #tenantOpenMax: number;
-  readonly #waitingMax: number;
-  readonly #waitMsMax: number;
+  #tenants: number;
+  #tenantOpenMax: number;
+  #waitingMax: number;
+  #waitMsMax: number;
   /** Tenants with waiting requests, next one first. */
   #round: TenantQueue[] = [];
   readonly #queues = new Map<TenantAccount, TenantQueue>();
@@ -113,6 +120,16 @@ export class WaitingRoom {
     this.#tenantOpenMax = options.tenantOpenMax ?? TENANT_OPEN_MAX;
     this.#waitingMax = options.waitingMax ?? WAITING_MAX;
     this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
+  }
+
+  /** Other bounds from the next request on; who waits keeps what it entered with. */
+  setBounds(bounds: Required<Pick<WaitingOptions, 'tenants' | 'tenantOpenMax' | 'waitingMax' | 'waitMsMax'>>): void {
+    this.#tenants = bounds.tenants;
+    this.#tenantOpenMax = bounds.tenantOpenMax;
+    this.#waitingMax = bounds.waitingMax;
+    this.#waitMsMax = bounds.waitMsMax;
+    // More tenants or fewer: who waited at a ceiling may have its turn.
+    this.#pump();
   }
 
   get running(): number {
@@ -159,7 +176,7 @@ export class WaitingRoom {
   #newEntry(account: TenantAccount, tokens: number, turn: Turn): Entry {
     let queue = this.#queues.get(account);
     if (queue === undefined) {
-      queue = { account, waiting: new BoundedQueue<Entry>(this.#tenantOpenMax) };
+      queue = { account, waiting: new BoundedQueue<Entry>(TENANT_OPEN_BOUND) };
       this.#queues.set(account, queue);
     }
     return { account, queue, tokens: this.#wholePages(tokens), turn, phase: 'waiting', overtaken: 0, timer: null };

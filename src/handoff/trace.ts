@@ -1,14 +1,16 @@
 /**
  * The trace of a real run: one line of JSON a protocol event, in the order in which one process saw them. It holds what the machines
- * hold, which is small integers: slots, attempts, incarnations, counts, page numbers and epochs. Never a text or a prompt.
+ * hold, which is small integers: slots, attempts, incarnations, counts, page numbers and epochs. Never a text or a prompt. Salts and the
+ * hashes of prompts' pages stand under other numbers, made with a key of the trace's own that is written nowhere: the same stay the same.
  *
- *   {"trace":"cofferdam-handoff","version":1}
+ *   {"trace":"cofferdam-handoff","version":1,"engine":{"pageTokens":16,"faults":[]}}
  *   {"n":1,"actor":"decode","life":1,"peer":1,"slots":2,"pages":4,"pagesPerSlot":4}
  *   {"n":2,"actor":"decode","event":"start","attempt":1,"to":1,"effects":[{"effect":"sendPrefill","kind":"lease","attempt":1}]}
  *   {"end":true,"records":2}
  *
  * A `life` is the start or restart of a machine. Fields that are 0 are left out; `list` holds the pairs behind a message.
  */
+import { createHash, randomBytes } from 'node:crypto';
 import { type Actor, SCHEMA, type View } from './layout.js';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
@@ -85,38 +87,83 @@ export interface Tapped {
   tap: ((event: Int32Array, out: Out) => void) | null;
 }
 
-/** Writes the trace of the machines that it is attached to, line by line. */
+/** What the head of a trace says of the engine that it was taken from: sizes in tokens, and the names of faults and guards. */
+export type TraceFacts = Readonly<Record<string, number | readonly string[]>>;
+
+/** Writes a trace line by line: of the machines that it is attached to, or of records that were made elsewhere. */
 export class TraceWriter {
   #records = 0;
+  readonly #key = newTraceKey();
   readonly #write: (line: string) => void;
 
   /** `write` gets each line without its end. */
-  constructor(write: (line: string) => void) {
+  constructor(write: (line: string) => void, engine?: TraceFacts) {
     this.#write = write;
-    write(JSON.stringify({ trace: TRACE_NAME, version: TRACE_VERSION }));
+    write(JSON.stringify({ trace: TRACE_NAME, version: TRACE_VERSION, ...(engine === undefined ? {} : { engine }) }));
   }
 
   /** From now on the machine's events are written. To be called before its first. */
   attach(machine: Tapped): void {
-    const { view } = machine;
-    const { actor, slots, pages, pagesPerSlot, prefixes } = view.shape;
-    const pool = pages === 0 ? {} : { pages, pagesPerSlot, ...(prefixes ? { prefixes } : {}) };
-    const [life, peer] = [view.cells[view.at], view.cells[view.at + 1]];
-    this.#write(JSON.stringify({ n: ++this.#records, actor, life, peer, slots, ...pool }));
-    machine.tap = (event, out) => this.#step(actor, event, out);
+    traceMachine(machine, this.#key, (tail) => this.record(tail));
   }
 
-  #step(actor: Actor, event: Int32Array, out: Out): void {
-    const count = event[E.count];
-    const list = Array.from({ length: count }, (_, i) => [event[E.list + 2 * i], event[E.list + 2 * i + 1]]);
-    const record = { n: ++this.#records, actor, event: eventName(event[E.kind]), ...fieldsOf(event) };
-    this.#write(JSON.stringify({ ...record, ...(count > 0 ? { list } : {}), effects: traceEffects(out) }));
+  /** The next record, as `traceMachine` gives it. */
+  record(tail: string): void {
+    this.#write(`{"n":${++this.#records},${tail}`);
   }
 
   /** The last line: without it a trace counts as cut. */
   end(): void {
     this.#write(JSON.stringify({ end: true, records: this.#records }));
   }
+}
+
+/**
+ * Gives the begin of the machine's life at once and each of its steps as it happens, each as the text of a record without its brace and
+ * number, which whoever joins the machines puts in front. To be called before the machine's first event, with one `key` for all machines.
+ */
+export function traceMachine(machine: Tapped, key: Uint8Array, put: (tail: string) => void): void {
+  const { view } = machine;
+  const { actor, slots, pages, pagesPerSlot, prefixes } = view.shape;
+  const pool = pages === 0 ? {} : { pages, pagesPerSlot, ...(prefixes ? { prefixes } : {}) };
+  const [life, peer] = [view.cells[view.at], view.cells[view.at + 1]];
+  const tailOf = (record: object): string => JSON.stringify(record).slice(1);
+  put(tailOf({ actor, life, peer, slots, ...pool }));
+  machine.tap = (event, out) => {
+    const name = eventName(event[E.kind]);
+    const second = (value: number): number => (HASH_LISTS.has(name) ? otherNumber(key, value) : value);
+    const list = Array.from({ length: event[E.count] }, (_, i) => [
+      event[E.list + 2 * i],
+      second(event[E.list + 2 * i + 1]),
+    ]);
+    const step = { actor, event: name, ...withoutSecrets(key, fieldsOf(event)) };
+    const effects = traceEffects(out).map((effect) => withoutSecrets(key, effect, effect.effect === 'seal'));
+    put(tailOf({ ...step, ...(list.length > 0 ? { list } : {}), effects }));
+  };
+}
+
+const KEY_BYTES = 32;
+/** Events whose pairs end in a hash over tokens. */
+const HASH_LISTS: ReadonlySet<string> = new Set(['hit', 'settled', 'finish'] satisfies EventKindName[]);
+
+/** What salts and hashes are renamed with; all machines of a trace have the same. */
+export function newTraceKey(): Uint8Array {
+  return randomBytes(KEY_BYTES);
+}
+
+/** 31 bits that tell nothing of `value` to whoever has no key. 0 is none, and stays. */
+function otherNumber(key: Uint8Array, value: number): number {
+  if (value === 0) return 0;
+  return createHash('sha256').update(key).update(Int32Array.of(value)).digest().readUInt32BE(0) >>> 1;
+}
+
+function withoutSecrets<Fields extends TraceFields>(key: Uint8Array, fields: Fields, codeIsHash = false): Fields {
+  const { salt, code } = fields;
+  return {
+    ...fields,
+    ...(salt === undefined ? {} : { salt: otherNumber(key, salt) }),
+    ...(codeIsHash && code !== undefined ? { code: otherNumber(key, code) } : {}),
+  };
 }
 
 function fieldsOf(event: Int32Array): TraceFields {

@@ -18,6 +18,9 @@ export const ENGINES = [
   'tensorrt-llm',
   'lmcache',
   'mooncake',
+  /** What Dynamo keeps its workers and their messages in. */
+  'nats',
+  'etcd',
 ] as const;
 
 /** What runs on a node. Routers and caches are nodes too: their flags decide who reaches the engines. */

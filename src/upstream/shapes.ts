@@ -60,7 +60,7 @@ export function flagText(value: unknown): string | null {
 }
 
 const SECRET_NAME =
-  /(?:^|[-_.])(?:api[-_]?keys?|apikey|admin[-_]?key|master[-_]?key|access[-_]?key(?:[-_]id)?|secret(?:[-_]?(?:key|access[-_]key))?|passw(?:or)?d|passphrase|credentials?|auth(?:orization)?|bearer|(?:hf|hub|auth|access|api|bearer|security|session|registry|vault|github|gh)[-_]?tokens?|token|salt[-_]?secret|private[-_]?key)$/i;
+  /(?:^|[-_.])(?:api[-_]?keys?|apikey|admin[-_]?key|master[-_]?key|access[-_]?key(?:[-_]id)?|secret(?:[-_]?(?:key|access[-_]key))?|pass(?:w(?:or)?d)?|passphrase|credentials?|auth(?:orization)?|bearer|(?:hf|hub|auth|access|api|bearer|security|session|registry|vault|github|gh)[-_]?tokens?|token|salt[-_]?secret|private[-_]?key)$/i;
 
 /** Whether a flag, field or variable of this name holds a key. `max-total-tokens` and `tokenizer` do not. */
 export function isSecretName(name: string): boolean {

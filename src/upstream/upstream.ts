@@ -62,6 +62,8 @@ export interface UpstreamRequest {
   readonly salt: string;
   /** Fields of the body that only an engine may set, verbatim; empty unless the guard `policy` is off. */
   readonly engineFields: Readonly<Record<string, unknown>>;
+  /** False: the tenant reads the answer whole, so an engine may be asked for it whole. @default true */
+  readonly streamed?: boolean;
 }
 
 /** Exactly one `end`, then exactly one `released`, when the upstream holds nothing of the request any more. */

@@ -103,6 +103,7 @@ function classifyManifest(text: string): Classified | null {
   }
   const parsed = parseYaml(text);
   if ('why' in parsed) return { kind: 'skipped', why: parsed.why };
+  if (parsed.documents.length === 0) return { kind: 'skipped', why: 'manifests of kinds that start nothing' };
   const kubernetes = parsed.documents.flatMap(unwrapped).filter(isKubernetes);
   const compose = parsed.documents.filter(isCompose);
   if (kubernetes.length + compose.length === 0) return null;

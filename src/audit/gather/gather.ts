@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { sleep } from '../../base/clock.js';
 import { CodedError } from '../../base/errors.js';
 import { shown } from '../../base/text.js';
-import { readCommandText } from '../../upstream/command/read.js';
+import { readCommandText, WORKER_FLAG } from '../../upstream/command/read.js';
 import type { Fleet, Skipped } from '../facts.js';
 import { classify } from './classify.js';
 import { composePieces } from './compose.js';
@@ -66,9 +66,15 @@ function isReady(pieces: readonly Piece[]): boolean {
 function commandPieces(command: string, order: number): Piece[] {
   const readings = readCommandText(command);
   if (readings.length === 0) {
+    // No more of it is shown: keys stand in variables in front, and behind flags.
+    const program =
+      command
+        .trim()
+        .split(/\s+/)
+        .find((word) => !word.includes('=')) ?? '';
     throw new CodedError(
       'usage',
-      `Expected \`--command\` to start an engine or router that is known here, got ${shown(command)}`,
+      `Expected \`--command\` to start an engine or router that is known here, got ${shown(program)}`,
     );
   }
   return readings.map((reading) => ({
@@ -117,11 +123,20 @@ function filePieces(files: readonly FoundFile[], skipped: Skipped[]): Piece[] {
 }
 
 export function fleetOf(pieces: readonly Piece[], skipped: readonly Skipped[], told: Told): Fleet {
-  const groups = matchPieces(pieces);
+  const groups = matchPieces(concerned(pieces));
   const names = nameGroups(groups);
   tell(groups, names, told);
   const nodes = groups.map((group) => nodeOf(group, names.get(group) ?? ''));
   return { nodes, skipped, disagreements: nodes.flatMap(disagreementsOf) };
+}
+
+/** NATS and etcd are of interest where Dynamo uses them, and nowhere else. */
+function concerned(pieces: readonly Piece[]): readonly Piece[] {
+  const dynamo = pieces.some(
+    ({ reading }) =>
+      reading.engine === 'dynamo' || reading.facts.some((fact) => fact.kind === 'flag' && fact.name === WORKER_FLAG),
+  );
+  return dynamo ? pieces : pieces.filter(({ reading }) => reading.engine !== 'nats' && reading.engine !== 'etcd');
 }
 
 /** What tells a node best: a workload's name, an address, a file's name; else its role or engine. Each name once. */

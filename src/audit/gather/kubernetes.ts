@@ -1,6 +1,7 @@
 /** Kubernetes' objects: workloads of any kind that hold containers, and what leads to them. */
 import type { Exposure, PolicyFact, PortFact, ServiceFact, Source } from '../facts.js';
 import { type Container, readContainer, type Variable, wordsOf } from './container.js';
+import { failureModeOf, withFailureMode } from './picker.js';
 import type { Piece } from './piece.js';
 import { dig, entriesAt, itemsAt, textAt, textsAt, type Tree } from './tree.js';
 
@@ -8,6 +9,8 @@ import { dig, entriesAt, itemsAt, textAt, textsAt, type Tree } from './tree.js';
 const SEARCH_DEPTH_MAX = 14;
 /** Places of one document that are looked at: aliases can make a small text endless. */
 const SEARCH_PLACES_MAX = 20_000;
+/** Services, and policies, of one workload that are kept; those that open most come first. */
+const SELECTORS_MAX = 64;
 /** Ports of one range of a policy that are listed; a wider range counts as all. */
 const PORT_RANGE_MAX = 2000;
 
@@ -104,11 +107,10 @@ function workloadPieces(workload: Workload, net: Network): Piece[] {
       pieces.push({
         container: textAt(tree, 'name') ?? 'container',
         piece: {
-          reading,
           source,
           place: workload.namespace ?? '',
           name: workload.name,
-          exposure: exposureOf(workload, tree, container, net),
+          ...withFailureMode(exposureOf(workload, tree, container, net), reading, net.failureModes),
         },
       });
     }
@@ -163,6 +165,7 @@ interface Selector {
 type NamedPolicy = Named<PolicyFact> & { readonly rules: readonly Tree[] };
 
 interface Network {
+  readonly failureModes: ReadonlyMap<string, string>;
   readonly services: Selectors<Named<ServiceFact>>;
   readonly policies: Selectors<NamedPolicy>;
 }
@@ -171,31 +174,53 @@ interface Network {
 class Selectors<T extends Named<unknown>> {
   readonly #byLabel: Map<string, T[]> = new Map();
   readonly #bare: T[] = [];
+  readonly #answers: Map<string, readonly T[]> = new Map();
+  readonly #worstFirst: (a: T, b: T) => number;
 
-  constructor(all: readonly T[]) {
+  constructor(all: readonly T[], worstFirst: (a: T, b: T) => number) {
+    this.#worstFirst = worstFirst;
     for (const named of all) {
       const [label] = named.selector.labels;
       if (label === undefined) this.#bare.push(named);
       else {
         const key = JSON.stringify(label);
-        this.#byLabel.set(key, [...(this.#byLabel.get(key) ?? []), named]);
+        const same = this.#byLabel.get(key);
+        if (same === undefined) this.#byLabel.set(key, [named]);
+        else same.push(named);
       }
     }
   }
 
-  /** Those that may select a pod of these labels. */
-  candidates(labels: ReadonlyMap<string, string>): T[] {
-    return [...[...labels].flatMap((label) => this.#byLabel.get(JSON.stringify(label)) ?? []), ...this.#bare];
+  /** Those that select the pod. Workloads of one namespace with the same labels get the same answer. */
+  of(workload: Workload, everyByDefault: boolean): readonly T[] {
+    const { labels, namespace } = workload;
+    const key = JSON.stringify([namespace, [...labels]]);
+    const known = this.#answers.get(key);
+    if (known !== undefined) return known;
+    const candidates = [
+      ...[...labels].flatMap((label) => this.#byLabel.get(JSON.stringify(label)) ?? []),
+      ...this.#bare,
+    ];
+    const found = candidates.filter((named) => selects(named, workload, everyByDefault));
+    const kept = [...found].sort(this.#worstFirst).slice(0, SELECTORS_MAX);
+    this.#answers.set(key, kept);
+    return kept;
   }
 }
 
 function networkOf(objects: readonly KubeObject[]): Network {
   const outside = new Set(objects.flatMap(({ tree }) => backendsOf(tree)));
   return {
+    failureModes: new Map(objects.flatMap(({ tree }) => failureModeOf(tree))),
     services: new Selectors(
       objects.filter(({ tree }) => textAt(tree, 'kind') === 'Service').map((one) => serviceOf(one, outside)),
+      (a, b) => Number(leadsOutside(b.fact)) - Number(leadsOutside(a.fact)),
     ),
-    policies: new Selectors(objects.filter(({ tree }) => textAt(tree, 'kind') === 'NetworkPolicy').flatMap(policyOf)),
+    policies: new Selectors(
+      objects.filter(({ tree }) => textAt(tree, 'kind') === 'NetworkPolicy').flatMap(policyOf),
+      // One that lets everybody in outweighs those that do not.
+      (a, b) => Number(b.rules.some(letsAnyoneIn)) - Number(a.rules.some(letsAnyoneIn)),
+    ),
   };
 }
 
@@ -282,12 +307,10 @@ function exposureOf(workload: Workload, tree: Tree, container: Container, net: N
     ports,
     hostNetwork: host === undefined ? null : { value: textAt(host) === 'true', source: at(host.line) },
     services: net.services
-      .candidates(workload.labels)
-      .filter((named) => selects(named, workload, false))
+      .of(workload, false)
       .map(({ fact, targets }) => ({ ...fact, ports: resolved(targets ?? [], byName) })),
     policies: net.policies
-      .candidates(workload.labels)
-      .filter((named) => selects(named, workload, true))
+      .of(workload, true)
       .map(({ fact, rules }) => ({ ...fact, rules: rules.map((rule) => ruleOf(rule, byName)) })),
     source: at(workload.line),
   };
@@ -313,9 +336,15 @@ function resolved(targets: readonly (string | null)[], byName: ReadonlyMap<strin
   });
 }
 
-function ruleOf(rule: Tree, byName: ReadonlyMap<string, number>): PolicyFact['rules'][number] {
+const leadsOutside = ({ type, outside }: ServiceFact): boolean => type !== 'cluster' || outside;
+
+function letsAnyoneIn(rule: Tree): boolean {
   const from = itemsAt(rule, 'from');
-  const fromAnyone = from.length === 0 || from.some(isAnyone);
+  return from.length === 0 || from.some(isAnyone);
+}
+
+function ruleOf(rule: Tree, byName: ReadonlyMap<string, number>): PolicyFact['rules'][number] {
+  const fromAnyone = letsAnyoneIn(rule);
   const ports = itemsAt(rule, 'ports');
   if (ports.length === 0) return { ports: null, fromAnyone };
   const numbers: number[] = [];

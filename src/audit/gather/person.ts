@@ -26,6 +26,8 @@ const NO_POOL: ReadonlySet<string> = new Set([
   'dynamo',
   'lmcache',
   'mooncake',
+  'nats',
+  'etcd',
 ]);
 
 /** Adds them to the groups that they speak of. Throws `usage` for a pool of nobody. */

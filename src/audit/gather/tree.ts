@@ -34,8 +34,9 @@ interface Part {
   readonly linesBefore: number;
 }
 
-/** Definitions of kinds are as long as the rest together, and start nothing. */
-const PASSED_OVER = /^kind:[ \t]{0,10}["']?CustomResourceDefinition\b/m;
+/** Kinds that start nothing and lead nowhere; they are most of a cluster, and Secrets are better not looked at. */
+const PASSED_OVER =
+  /^kind:[ \t]{0,10}["']?(?:CustomResourceDefinition|ConfigMap|Secret|SealedSecret|ExternalSecret|ServiceAccount|(?:Cluster)?Role(?:Binding)?|PersistentVolume(?:Claim)?|StorageClass|PriorityClass|PodDisruptionBudget|HorizontalPodAutoscaler|ServiceMonitor|PodMonitor|PrometheusRule|LimitRange|ResourceQuota|Namespace|(?:Validating|Mutating)WebhookConfiguration)["']?[ \t]{0,10}(?:#.*)?$/m;
 
 /** The documents of a text, each with its marker: nothing in one refers to another. */
 function documentsOf(text: string): Part[] {

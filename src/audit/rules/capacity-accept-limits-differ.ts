@@ -1,4 +1,5 @@
-import { best, counterparts, holdsPool } from '../ask.js';
+import { best, holdsPool } from '../ask.js';
+import { counterparts } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, type Observed, passed, type Rule, type RuleOutcome } from '../rule.js';
 

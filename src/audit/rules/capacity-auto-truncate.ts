@@ -1,4 +1,5 @@
-import { best, counterparts, isPaired, switchOf } from '../ask.js';
+import { best, isPaired, switchOf } from '../ask.js';
+import { counterparts } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { SGLANG_ARGUMENTS, unknownFlag } from './shared.js';

@@ -1,4 +1,5 @@
 import { best, holdsPool, poolOf } from '../ask.js';
+import { hasSibling, replicasOf } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue } from './shared.js';
@@ -29,11 +30,10 @@ export const replicasDiffer: Rule = {
   },
   check(fleet: Fleet, node: NodeFacts): RuleOutcome {
     if (!holdsPool(node)) return notApplicable('it holds no KV pool');
-    const peers = fleet.nodes.filter((one) => one !== node && one.engine === node.engine && one.role === node.role);
-    if (peers.length === 0) return notApplicable('no other node of its engine and role was given');
+    if (!hasSibling(fleet, node)) return notApplicable('no other node of its engine and role was given');
     const model = best(node.models);
     if (model === null) return notChecked('its model is not known, so neither are its replicas');
-    const replicas = peers.filter((one) => best(one.models)?.value === model.value);
+    const replicas = replicasOf(fleet, node);
     if (replicas.length === 0) return notApplicable('no other node is known to serve its model');
     const own = reachOfPrompts(node);
     if (own === null) return notChecked('its largest prompt is not known');

@@ -1,4 +1,4 @@
-import { best, poolOf } from '../ask.js';
+import { best, flagOf, isTrue, poolOf } from '../ask.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { LLAMA_README, llamaIssue } from './shared.js';
@@ -24,11 +24,14 @@ export const slotsOvercommitted: Rule = {
     if (slots === null || slots.value.contextEach === null) {
       return notChecked('slots and their contexts are not known; `/props` or the startup log would tell them');
     }
-    const { count, contextEach, unified } = slots.value;
+    const { count, contextEach } = slots.value;
+    const unified = sharing(node, count);
     if (count === 1) return passed('there is one slot');
     if (unified === false) return passed('every slot has a pool of its own');
     if (unified === null)
-      return notChecked('whether the slots share one pool is not known; the startup log would tell it');
+      return notChecked(
+        `\`/props\` and \`/slots\` tell ${count} slots of ${contextEach} tokens each, and not whether they share one pool of that size; the startup log (\`kv_unified\`), or \`--command\` with the line that started it, would`,
+      );
     const pool = poolOf(node);
     if (pool === null) return notChecked('the pool behind the slots is not known; the startup log would tell it');
     const promised = count * contextEach;
@@ -42,3 +45,15 @@ export const slotsOvercommitted: Rule = {
     });
   },
 };
+
+/** Whether the slots share one pool: as a log or command says it, or as the flags decide; null: not known. */
+function sharing(node: NodeFacts, count: number): boolean | null {
+  const said = node.slots.find(({ value }) => value.unified !== null && value.count === count);
+  if (said !== undefined) return said.value.unified;
+  const flag = flagOf(node, 'kv-unified');
+  if (flag.state === 'set') return flag.value === null ? null : isTrue(flag.value);
+  const slots = flagOf(node, 'parallel');
+  // With the number of slots left to it, it makes one pool for all of them.
+  if (flag.state === 'unknown' || slots.state === 'unknown') return null;
+  return slots.state === 'default' || Number(slots.value) < 0;
+}

@@ -1,4 +1,5 @@
-import { atLeast, counterparts, switchOf } from '../ask.js';
+import { atLeast, switchOf } from '../ask.js';
+import { counterparts } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { CHECKSUM, CHECKSUM_FROM } from './detection-checksum-off.js';

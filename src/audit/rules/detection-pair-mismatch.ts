@@ -1,4 +1,5 @@
-import { best, counterparts, flagValue, signOf } from '../ask.js';
+import { best, flagValue, signOf } from '../ask.js';
+import { counterparts } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue, unlessPaired } from './shared.js';

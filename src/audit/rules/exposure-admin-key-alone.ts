@@ -1,6 +1,6 @@
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, passed, type Rule, type RuleOutcome } from '../rule.js';
-import { apiReach, isShut, keySet, SGLANG_ARGUMENTS, unknownFlag } from './shared.js';
+import { SGLANG_ARGUMENTS, apiReach, isShut, keySet, unknownFlag, unlessServing } from './shared.js';
 
 export const adminKeyAlone: Rule = {
   meta: {
@@ -17,6 +17,8 @@ export const adminKeyAlone: Rule = {
     cwe: ['CWE-306', 'CWE-522'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
+    const worker = unlessServing(node);
+    if (worker !== null) return worker;
     const admin = keySet(node, 'admin-api-key');
     const api = keySet(node, 'api-key');
     if (admin === null) return unknownFlag(node, 'admin-api-key');

@@ -1,6 +1,6 @@
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, passed, type Rule, type RuleOutcome } from '../rule.js';
-import { apiReach, hostOf, isShut, keySet, unknownFlag, VLLM_SECURITY } from './shared.js';
+import { VLLM_SECURITY, apiReach, hostOf, isShut, keySet, unknownFlag, unlessServing } from './shared.js';
 
 const ALL = /^(?:0\.0\.0\.0|::|\[::\]|\*)$/;
 
@@ -19,6 +19,8 @@ export const boundToAll: Rule = {
     cwe: ['CWE-1327'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
+    const worker = unlessServing(node);
+    if (worker !== null) return worker;
     const host = hostOf(node);
     if (host === null) return unknownFlag(node, 'host');
     if (!ALL.test(host.value)) return passed(`it listens on ${host.value}`);

@@ -1,14 +1,15 @@
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import {
+  SGLANG_ARGUMENTS,
   apiPort,
   apiReach,
   isRouteOpen,
   isShut,
   keySet,
   routeSource,
-  SGLANG_ARGUMENTS,
   unknownReach,
+  unlessServing,
 } from './shared.js';
 
 const ROUTES = ['/server_info', '/get_server_info'];
@@ -30,6 +31,8 @@ export const keysInClear: Rule = {
     cwe: ['CWE-522', 'CWE-200'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
+    const worker = unlessServing(node);
+    if (worker !== null) return worker;
     const api = keySet(node, 'api-key');
     const admin = keySet(node, 'admin-api-key');
     const shown = node.keysShown.length > 0;

@@ -1,15 +1,16 @@
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import {
+  LLAMA_README,
+  VLLM_SECURITY,
   apiReach,
   hostOf,
   isRouteOpen,
   isShut,
   keySet,
-  LLAMA_README,
   routeSource,
   unknownFlag,
-  VLLM_SECURITY,
+  unlessServing,
 } from './shared.js';
 
 /** The variable in which a key may be given instead. */
@@ -32,6 +33,8 @@ export const noKey: Rule = {
     cwe: ['CWE-306'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
+    const worker = unlessServing(node);
+    if (worker !== null) return worker;
     const key = keySet(node, 'api-key', VARIABLES[node.engine ?? ''] ?? null);
     if (key?.value === true) return passed('it has a key');
     const answered = isRouteOpen(node, '/v1/models');

@@ -1,7 +1,17 @@
 import { holdsPool } from '../ask.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, passed, type Rule, type RuleOutcome } from '../rule.js';
-import { apiPort, apiReach, cve, isShut, keySet, unknownFlag, unknownReach, VLLM_SECURITY } from './shared.js';
+import {
+  VLLM_SECURITY,
+  apiPort,
+  apiReach,
+  cve,
+  isShut,
+  keySet,
+  unknownFlag,
+  unknownReach,
+  unlessServing,
+} from './shared.js';
 
 /** What stays open behind a key, in words. */
 const OPEN: Readonly<Record<string, string>> = {
@@ -26,6 +36,8 @@ export const openRoutes: Rule = {
     cwe: ['CWE-288', 'CWE-306'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
+    const worker = unlessServing(node);
+    if (worker !== null) return worker;
     if (!holdsPool(node)) return notApplicable('it is no engine');
     const key = keySet(node, 'api-key', node.engine === 'vllm' ? 'VLLM_API_KEY' : null);
     if (key === null) return unknownFlag(node, 'api-key');

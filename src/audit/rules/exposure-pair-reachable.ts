@@ -1,6 +1,15 @@
 import type { Fleet, NodeFacts } from '../facts.js';
 import { notApplicable, notChecked, type Rule, type RuleOutcome } from '../rule.js';
-import { apiPort, apiReach, sglangIssue, transferOf, unlessPaired, unwantedReach, vllmIssue } from './shared.js';
+import {
+  apiPort,
+  apiReach,
+  sglangIssue,
+  transferOf,
+  unlessPaired,
+  unlessServing,
+  unwantedReach,
+  vllmIssue,
+} from './shared.js';
 
 export const pairReachable: Rule = {
   meta: {
@@ -19,6 +28,8 @@ export const pairReachable: Rule = {
     cwe: ['CWE-668', 'CWE-639'],
   },
   check(_fleet: Fleet, node: NodeFacts): RuleOutcome {
+    const worker = unlessServing(node);
+    if (worker !== null) return worker;
     if (node.engine === 'sglang' || transferOf(node) === null) {
       const stop = unlessPaired(node);
       if (stop !== null) return stop;

@@ -1,4 +1,4 @@
-import { ofEngine } from '../ask.js';
+import { ofEngine } from '../peers.js';
 import type { EngineName } from '../../upstream/reading.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';

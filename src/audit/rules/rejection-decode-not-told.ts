@@ -1,4 +1,5 @@
-import { before, best, counterparts, variableOf } from '../ask.js';
+import { before, best, variableOf } from '../ask.js';
+import { counterparts } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, notChecked, type Observed, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue, unlessPaired } from './shared.js';

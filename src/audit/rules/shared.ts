@@ -1,5 +1,6 @@
 /** What rules have in common: who is asked, what is not known, and how one flag, variable, sign or port becomes an outcome. */
 import type { Severity } from '../../findings/finding.js';
+import { WORKER_FLAG } from '../../upstream/command/read.js';
 import type { KvTransferConfig, LogSign } from '../../upstream/reading.js';
 import { best, flagOf, flagValue, isPaired, isTrue, samplesOf, signOf, switchOf, variableOf } from '../ask.js';
 import { isLoopbackHost, type Reach, type ReachFact, reachOf } from '../exposure.js';
@@ -23,11 +24,15 @@ export type Seen = Partial<Observed>;
 // --- what is not known ---
 
 export function unknownVersion(node: NodeFacts): RuleOutcome {
+  if (node.endpoint?.answered === true)
+    return notChecked('its version is not known: nothing that it answered tells it');
   return notChecked(`its version is not known; ${askCommand(node)} would tell it`);
 }
 
 export function unknownFlag(node: NodeFacts, name: string): RuleOutcome {
-  return notChecked(`\`--${name}\` is not known; its whole command line, or ${askCommand(node)}, would tell it`);
+  // Only SGLang shows its flags to who asks.
+  const ask = node.engine === 'sglang' && node.endpoint?.answered !== true ? `, or ${askCommand(node)},` : '';
+  return notChecked(`\`--${name}\` is not known; its whole command line${ask} would tell it`);
 }
 
 export function unknownVariable(name: string): RuleOutcome {
@@ -179,6 +184,13 @@ const DEFAULTS: Readonly<Record<string, readonly [host: string, port: number]>> 
 export function apiPort(node: NodeFacts): number {
   const said = best(node.listens)?.value.port ?? Number(flagValue(node, 'port', '')?.value || Number.NaN);
   return Number.isInteger(said) ? said : (DEFAULTS[node.engine ?? '']?.[1] ?? 30000);
+}
+
+/** Null for what serves its API on a port of its own. */
+export function unlessServing(node: NodeFacts): RuleOutcome | null {
+  return flagOf(node, WORKER_FLAG).state === 'set'
+    ? notApplicable('a Dynamo worker has no API port of its own: its frontend sends the work')
+    : null;
 }
 
 /** The address that it binds; null: not known. */

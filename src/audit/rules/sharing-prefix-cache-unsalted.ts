@@ -1,4 +1,5 @@
-import { isPaired, ofEngine, switchOf } from '../ask.js';
+import { isPaired, switchOf } from '../ask.js';
+import { ofEngine } from '../peers.js';
 import type { Fleet, NodeFacts } from '../facts.js';
 import { failed, notApplicable, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { cve, unknownFlag, vllmIssue } from './shared.js';

@@ -54,6 +54,7 @@ function finding(row: Advisory, node: NodeFacts): Observed[] {
     {
       // Which versions are affected is not public: a hint, not an accusation.
       severity: open ? 'info' : row.severity,
+      subject: row.ids[0],
       title: `${row.ids[0]}: ${row.title}`,
       at: node.versions.find(({ value }) => value === version.text)?.source ?? node.versions[0]?.source ?? null,
       observed: `${node.engine} ${version.text}; affected: ${rangeText(row.range)}`,

@@ -1,7 +1,7 @@
-import { counterparts } from '../ask.js';
+import { counterparts, ofEngine } from '../peers.js';
 import { compareVersions } from '../../upstream/version.js';
 import type { Fleet, NodeFacts } from '../facts.js';
-import { failed, notChecked, type Observed, passed, type Rule, type RuleOutcome } from '../rule.js';
+import { failed, notApplicable, notChecked, type Observed, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue, unknownVersion, unlessPaired } from './shared.js';
 
 export const pairDiffers: Rule = {
@@ -20,7 +20,7 @@ export const pairDiffers: Rule = {
   },
   check(fleet: Fleet, node: NodeFacts): RuleOutcome {
     const stop = unlessPaired(node);
-    if (stop !== null) return stop;
+    if (stop !== null) return node.role === 'unknown' ? ofUnknownRole(fleet, node, stop) : stop;
     if (node.version === null) return unknownVersion(node);
     const peers = counterparts(fleet, node);
     if (peers.length === 0) return notChecked('no node of the other role was given');
@@ -41,3 +41,13 @@ export const pairDiffers: Rule = {
     return passed(`both roles run ${own.text}`);
   },
 };
+
+/** A running vLLM does not tell its role. Where every node of its engine runs one version, no pair of them can differ. */
+function ofUnknownRole(fleet: Fleet, node: NodeFacts, unknown: RuleOutcome): RuleOutcome {
+  const all = ofEngine(fleet, node.engine!);
+  if (all.length === 1) return notApplicable('no second node was given that it could be paired with');
+  const { version } = node;
+  if (version === null) return unknownVersion(node);
+  const alike = all.every((one) => one.version !== null && compareVersions(version, one.version) === 0);
+  return alike ? passed(`every ${node.engine} node that was given runs ${version.text}`) : unknown;
+}

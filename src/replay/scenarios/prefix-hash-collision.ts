@@ -35,7 +35,7 @@ export const prefixHashCollision: Scenario = {
 const ids = (text: string): Int32Array => Int32Array.from(text, (character) => character.charCodeAt(0));
 
 /** `own` with its last two characters replaced so that the weak hash takes it for `other`: found by trying. */
-function colliding(own: string, other: string): string {
+export function colliding(own: string, other: string): string {
   const wanted = weakHash(ids(other));
   for (let first = 0x61; first <= 0x7a; first++) {
     for (let second = 0x20; second <= 0x7e; second++) {

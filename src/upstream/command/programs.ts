@@ -6,6 +6,8 @@ export interface Program {
   readonly engine: EngineName;
   /** The words behind the program's name. */
   readonly flags: readonly Word[];
+  /** It works behind Dynamo's frontend, and has no API port of its own. */
+  readonly worker?: true;
 }
 
 /** Python modules (`python -m NAME`), longest first where one begins another. */
@@ -39,6 +41,8 @@ const PROGRAMS: readonly (readonly [RegExp, RegExp | null, EngineName])[] = [
   [/^mooncake_(?:master|store_service|client|http_metadata_server)$/, null, 'mooncake'],
   [/^lmcache(?:_\w+|-\w+)*$/, null, 'lmcache'],
   [/^cofferdam$/, /^(?:serve|engine)$/, 'cofferdam'],
+  [/^nats-server$/, null, 'nats'],
+  [/^etcd$/, null, 'etcd'],
 ];
 
 /** Images whose entry point is the program, so that a container gives flags only. */
@@ -49,6 +53,8 @@ const IMAGES: readonly (readonly [RegExp, EngineName])[] = [
   [/(?:^|\/)(?:llm-d-inference-scheduler|epp|llm-d-router-epp)(?:[:@]|$)/, 'llmd-epp'],
   [/(?:^|\/)(?:sglang-router|sgl-model-gateway|smg)(?:[:@]|$)/, 'sglang-router'],
   [/(?:^|\/)cofferdam(?:[:@]|$)/, 'cofferdam'],
+  [/(?:^|\/)nats(?:[:@]|$)/, 'nats'],
+  [/(?:^|\/)etcd(?:[:@]|$)/, 'etcd'],
 ];
 
 /** Words in front of a program that only start it. */
@@ -63,7 +69,10 @@ export function programOf(words: readonly Word[]): Program | null {
     const text = words[at]!.text;
     if (text === '-m' || text === '--module') {
       const engine = matched(MODULES, words[at + 1]?.text ?? '');
-      if (engine !== null) return withMode({ engine, flags: words.slice(at + 2) });
+      if (engine !== null) {
+        const worker = /^dynamo\.(?:sglang|vllm|trtllm)\b/.test(words[at + 1]!.text);
+        return withMode({ engine, flags: words.slice(at + 2), ...(worker ? { worker } : {}) });
+      }
     }
     const base = text.slice(text.lastIndexOf('/') + 1);
     for (const [name, second, engine] of PROGRAMS) {
@@ -103,18 +112,22 @@ export function imageEngine(image: string): EngineName | null {
   return matched(IMAGES, image);
 }
 
+/** Images whose tag is the version of what they hold. Dynamo's hold engines too, whose versions are others. */
+const VERSIONED: readonly (readonly [RegExp, EngineName])[] = [
+  [/^sglang$/, 'sglang'],
+  [/^vllm(?:-openai.*)?$/, 'vllm'],
+  [/^llama\.cpp$/, 'llamacpp'],
+  [/^(?:llm-d-)?routing-sidecar$|^llm-d-router-sidecar$/, 'llmd-sidecar'],
+  [/^llm-d-inference-scheduler$|^llm-d-router-epp$/, 'llmd-epp'],
+  [/^(?:ai-)?dynamo$/, 'dynamo'],
+];
+
 /** `lmsysorg/sglang:v0.5.18-cu126` is 0.5.18. Null: the tag names no version, or the image is of no engine. */
 export function imageVersion(image: string): { readonly engine: EngineName | null; readonly text: string } | null {
   const match = /(?:^|\/)([\w.-]{1,100}):([\w.-]{1,128})(?:@sha256:[0-9a-f]{1,64})?$/.exec(image);
   if (match === null) return null;
   const [, name, tag] = match;
-  const engine = /^sglang$/.test(name!)
-    ? 'sglang'
-    : /^vllm(?:-openai.*)?$/.test(name!)
-      ? 'vllm'
-      : /^llama\.cpp$/.test(name!)
-        ? 'llamacpp'
-        : null;
+  const engine = matched(VERSIONED, /(?:^|\/)ai-dynamo\//.test(image) ? 'ai-dynamo' : name!);
   if (engine === null) return null;
   const version =
     engine === 'llamacpp'

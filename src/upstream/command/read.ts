@@ -7,6 +7,8 @@ import { type GivenFlag, type GivenFlags, parseFlags } from './flags.js';
 import { type Program, programOf } from './programs.js';
 import { parseCommands, type Word } from './words.js';
 
+/** Stands among the flags of a Dynamo worker; no program has it. */
+export const WORKER_FLAG = 'dynamo-worker';
 /** Shells inside shells are followed so far. */
 const SHELLS_MAX = 3;
 const SHELL = /^(?:\S{0,200}\/)?(?:ba|da|a|z|k)?sh$/;
@@ -55,7 +57,11 @@ function variablesOf(words: readonly Word[]): Fact[] {
 export function readProgram(program: Program, variables: readonly Fact[]): Reading {
   const words = program.flags.filter(({ text }) => text !== '$@' && text !== '$*');
   const given = parseFlags(program.engine, words);
-  return { engine: program.engine, facts: [...variables, ...factsOf(program.engine, given)] };
+  const facts = [...variables, ...factsOf(program.engine, given)];
+  if (program.worker !== true) return { engine: program.engine, facts };
+  // The port of its engine's server is not opened: Dynamo's frontend sends the work.
+  const own = facts.filter(({ kind }) => kind !== 'listens');
+  return { engine: program.engine, facts: [...own, { kind: 'flag', name: WORKER_FLAG, value: 'true', form: 'given' }] };
 }
 
 function factsOf(engine: EngineName, given: GivenFlags): Fact[] {

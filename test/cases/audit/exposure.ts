@@ -246,6 +246,24 @@ export const EXPOSURE_CASES: CaseTable = {
     good: ['passed', { engine: 'vllm', flags: {} }],
     benign: ['passed', { flags: { 'chat-template': 'file.jinja' } }],
   },
+  'exposure.control-plane': {
+    bad: ['critical', { engine: 'nats', role: 'unknown', flags: {}, exposure: OUTSIDE }],
+    good: ['passed', { engine: 'etcd', role: 'unknown', flags: {}, exposure: POLICY }],
+    benign: ['passed', { engine: 'etcd', role: 'unknown', flags: { 'client-cert-auth': 'true' }, exposure: CLUSTER }],
+    more: [
+      ['high', { engine: 'etcd', role: 'unknown', flags: {}, exposure: CLUSTER }],
+      ['passed', { engine: 'nats', role: 'unknown', flags: { user: '(set)' }, exposure: CLUSTER }],
+      ['not-checked', { engine: 'nats', role: 'unknown', flags: { config: '/etc/nats.conf' }, exposure: CLUSTER }],
+      ['not-checked', { engine: 'etcd', role: 'unknown', exposure: CLUSTER }],
+      ['not-checked', { engine: 'etcd', role: 'unknown', flags: {} }],
+    ],
+  },
+  'exposure.picker-fails-open': {
+    bad: ['medium', { engine: 'llmd-epp', role: 'router', flags: { 'pool-failure-mode': 'FailOpen' } }],
+    good: ['passed', { engine: 'llmd-epp', role: 'router', flags: { 'pool-failure-mode': 'FailClose' } }],
+    // Every flag is known, and no InferencePool is among the manifests.
+    benign: ['not-checked', { engine: 'llmd-epp', role: 'router', flags: {} }],
+  },
   'exposure.prefill-allow-list': {
     bad: ['high', { engine: 'llmd-sidecar', role: 'router', flags: {} }],
     good: ['passed', { engine: 'llmd-sidecar', role: 'router', flags: { 'enable-ssrf-protection': 'true' } }],

@@ -10,6 +10,18 @@ const backend = (name: string): { readonly 'disaggregation-transfer-backend': st
 });
 
 export const RELEASE_CASES: CaseTable = {
+  'rejection.prefill-fallback': {
+    bad: ['high?', { engine: 'llmd-sidecar', role: 'router', version: '0.8.0' }],
+    good: ['passed', { engine: 'llmd-sidecar', role: 'router', version: '0.10.0' }],
+    benign: ['passed', { engine: 'llmd-sidecar', role: 'router', version: '0.9.0rc1' }],
+    more: [['not-checked', { engine: 'llmd-sidecar', role: 'router' }]],
+  },
+  'release.cancel-not-passed': {
+    bad: ['medium', { engine: 'dynamo', role: 'router', version: '1.4.1' }],
+    good: ['not-checked', { engine: 'dynamo', role: 'router', version: '1.6.1' }],
+    benign: ['not-checked', { engine: 'dynamo', role: 'router', version: '1.4.10' }],
+    more: [['not-checked', { engine: 'dynamo', role: 'router' }]],
+  },
   'rejection.handed-off': {
     bad: ['critical', { role: P, version: '0.5.18' }],
     good: ['passed', { role: P, version: '0.5.22' }],

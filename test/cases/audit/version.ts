@@ -21,7 +21,22 @@ export const VERSION_CASES: CaseTable = {
     bad: ['medium', { role: P, version: '0.5.23' }, { role: D, version: '0.5.22' }],
     good: ['passed', { role: P, version: '0.5.23' }, { role: D, version: '0.5.23' }],
     benign: ['passed', { role: P, version: '0.5.23+cu126' }, { role: D, version: '0.5.23+cu128' }],
-    more: [['not-checked', { role: P, version: '0.5.23' }, { role: D }]],
+    more: [
+      ['not-checked', { role: P, version: '0.5.23' }, { role: D }],
+      // A running vLLM does not tell its role.
+      ['not-applicable', { engine: 'vllm', role: 'unknown', version: '0.33.0' }],
+      [
+        'passed',
+        { engine: 'vllm', role: 'unknown', version: '0.33.0' },
+        { engine: 'vllm', role: 'unknown', version: '0.33.0' },
+      ],
+      [
+        'not-checked',
+        { engine: 'vllm', role: 'unknown', version: '0.33.0' },
+        { engine: 'vllm', role: 'unknown', version: '0.32.0' },
+      ],
+      ['not-checked', { engine: 'vllm', role: 'unknown', version: '0.33.0' }, { engine: 'vllm', role: 'unknown' }],
+    ],
   },
   'version.nightly': {
     bad: ['info', { version: '0.5.23.dev20261020+gabc' }],

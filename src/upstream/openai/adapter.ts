@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { Agent } from 'node:http';
+import { assert } from '../../base/assert.js';
+import type { Clock } from '../../base/clock.js';
+import type {
+  Capacity,
+  Prompt,
+  Upstream,
+  UpstreamDescription,
+  UpstreamRequest,
+  UpstreamRun,
+  UpstreamSink,
+} from '../upstream.js';
+import type { EngineCallOptions } from '../engine-call.js';
+import { OpenAiRun } from './run.js';
+
+export interface OpenAiOptions {
+  /** Where the engine's `/v1` lies, such as `http://127.0.0.1:8000`. */
+  readonly url: URL;
+  /** The engine's own key, never a tenant's; null: it knows no keys. */
+  readonly key: string | null;
+  readonly models: readonly string[];
+  /** Tokens of prompt and output together, as configured: such an endpoint says no such number that could be trusted. */
+  readonly context: number;
+  /** Tokens that the engine's KV pool holds; null: not known, which admits nothing. */
+  readonly pool: number | null;
+  readonly runningMax: number;
+  readonly clock: Clock;
+  /** Exact count of a prompt's tokens, template included, as the engine counts. */
+  readonly countTokens: (prompt: Prompt) => number;
+  /** @default FIRST_BYTE_MS_MAX */
+  readonly firstByteMsMax?: number;
+  /** @default IDLE_MS_MAX */
+  readonly idleMsMax?: number;
+}
+
+/** A long prompt is prefilled before the first byte. */
+export const FIRST_BYTE_MS_MAX = 300_000;
+export const IDLE_MS_MAX = 60_000;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Idle connections that are kept for the next request. */
+const IDLE_SOCKETS_MAX = 256;
+/** Shorter than engines keep theirs (5 s is usual): a request must not meet a socket that the engine is closing. */
+const IDLE_SOCKET_MS_MAX = 2_000;
+/** Where nothing is known of pages, a page is one token. */
+const PAGE_TOKENS = 1;
+
+/** Any OpenAI-compatible endpoint, with a configured limit. One request, one call: nothing is sent twice. */
+export class OpenAiUpstream implements Upstream {
+  readonly #options: OpenAiOptions;
+  readonly #agent = new Agent({
+    keepAlive: true,
+    timeout: IDLE_SOCKET_MS_MAX,
+    maxFreeSockets: IDLE_SOCKETS_MAX,
+    scheduling: 'lifo',
+  });
+  readonly #headers: readonly string[];
+  readonly #urls: Readonly<Record<Prompt['kind'], URL>>;
+  readonly #open = new Set<OpenAiRun>();
+
+  constructor(options: OpenAiOptions) {
+    assert(options.models.length > 0, 'an upstream serves at least one model');
+    this.#options = options;
+    const base = options.url.href.replace(/\/(v1\/?)?$/, '');
+    this.#urls = { chat: new URL(`${base}/v1/chat/completions`), text: new URL(`${base}/v1/completions`) };
+    this.#headers = [
+      'content-type',
+      'application/json',
+      ...(options.key === null ? [] : ['authorization', `Bearer ${options.key}`]),
+    ];
+  }
+
+  describe(): UpstreamDescription {
+    return { kind: 'openai', models: this.#options.models, runningMax: this.#options.runningMax };
+  }
+
+  capacity(): Capacity {
+    const { context, pool, clock } = this.#options;
+    return {
+      nodes: [
+        {
+          node: 'openai',
+          role: 'single',
+          advertised: context,
+          pool,
+          acceptLimit: null,
+          source: 'configuration',
+          atMs: clock.wallMs(),
+        },
+      ],
+      context,
+      prefillPool: pool,
+      decodePool: pool,
+      pageTokens: PAGE_TOKENS,
+    };
+  }
+
+  countTokens(prompt: Prompt): number {
+    return this.#options.countTokens(prompt);
+  }
+
+  start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
+    const streamed = request.streamed ?? true;
+    const run = new OpenAiRun(this.#call(request, streamed), streamed, {
+      started: (counts) => sink.started(counts),
+      text: (piece, tokens) => sink.text(piece, tokens),
+      end: (end) => sink.end(end),
+      released: () => {
+        this.#open.delete(run);
+        sink.released();
+      },
+    });
+    this.#open.add(run);
+    return run;
+  }
+
+  selfTest(signal: AbortSignal): Promise<string | null> {
+    const request: UpstreamRequest = {
+      prompt: { kind: 'text', text: 'ping' },
+      maxTokens: 1,
+      temperature: 0,
+      seed: 0,
+      tenant: 1,
+      salt: '',
+      engineFields: {},
+      streamed: false,
+    };
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve('the engine did not answer in time');
+      const run = this.start(request, {
+        started() {},
+        text() {},
+        end: (end) => {
+          signal.removeEventListener('abort', onAbort);
+          if (end.kind === 'finished')
+            resolve(end.usage.completionTokens === 1 ? null : 'the engine did not count one token');
+          else resolve(end.kind === 'failed' ? end.detail : 'the engine did not answer in time');
+        },
+        released() {},
+      });
+      const onAbort = (): void => run.abort();
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  close(): Promise<void> {
+    for (const run of this.#open) run.abort();
+    this.#agent.destroy();
+    return Promise.resolve();
+  }
+
+  #call(request: UpstreamRequest, streamed: boolean): EngineCallOptions {
+    const { clock, firstByteMsMax, idleMsMax, models } = this.#options;
+    const { prompt } = request;
+    return {
+      clock,
+      agent: this.#agent,
+      url: this.#urls[prompt.kind],
+      headers: [...this.#headers, 'x-request-id', randomUUID().replaceAll('-', '')],
+      body: JSON.stringify({
+        model: models[0],
+        ...(prompt.kind === 'chat' ? { messages: prompt.messages } : { prompt: prompt.text }),
+        max_tokens: request.maxTokens,
+        temperature: request.temperature,
+        seed: request.seed,
+        n: 1,
+        ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
+        ...request.engineFields,
+      }),
+      firstByteMsMax: firstByteMsMax ?? FIRST_BYTE_MS_MAX,
+      idleMsMax: idleMsMax ?? IDLE_MS_MAX,
+      bytesMax: ANSWER_BYTES_MAX,
+    };
+  }
+}

@@ -1,0 +1,167 @@
+import type { ErrorCode } from '../../base/errors.js';
+import { SseOverflow, SseReader } from '../../wire/index.js';
+import { EngineCall, type EngineCallOptions, type EngineCallSink } from '../engine-call.js';
+import type { FinishReason, UpstreamEnd, UpstreamRun, UpstreamSink, UpstreamUsage } from '../upstream.js';
+import { type AnswerPart, errorKind, readAnswer, readChunk } from './read.js';
+
+/** Pieces that may come ahead of the reader before the engine's socket is left alone. */
+const AHEAD_PIECES_MAX = 64;
+/** Bytes of an error body that are read to see its kind. */
+const ERROR_BYTES_MAX = 64 * 1024;
+const HTTP_OK = 200;
+
+/** One request at an OpenAI-compatible engine: its answer read, its usage kept, exactly one end. */
+export class OpenAiRun implements UpstreamRun, EngineCallSink {
+  readonly #sink: UpstreamSink;
+  readonly #call: EngineCall;
+  readonly #sse: SseReader | null;
+  #whole: Buffer[] = [];
+  #wholeBytes = 0;
+  #status = 0;
+  #came = 0;
+  #taken = 0;
+  #finishReason: FinishReason | null = null;
+  #usage: UpstreamUsage | null = null;
+  #ended = false;
+  #released = false;
+
+  constructor(call: EngineCallOptions, streamed: boolean, sink: UpstreamSink) {
+    this.#sink = sink;
+    this.#sse = streamed ? new SseReader((data) => this.#event(data)) : null;
+    this.#call = new EngineCall(call, this);
+  }
+
+  abort(): void {
+    this.#end({ kind: 'aborted', usage: this.#usage });
+    this.#call.abort();
+    this.#release();
+  }
+
+  acknowledge(tokens: number): void {
+    this.#taken = tokens;
+    if (this.#came - this.#taken <= AHEAD_PIECES_MAX) this.#call.resume();
+  }
+
+  answered(status: number, contentType: string): void {
+    this.#status = status;
+    if (status !== HTTP_OK) return;
+    const wanted = this.#sse === null ? 'application/json' : 'text/event-stream';
+    if (!contentType.toLowerCase().startsWith(wanted)) {
+      this.#fail('engine_failed', `expected an answer of the type ${wanted}, got another one`);
+    } else if (this.#sse !== null) this.#sink.started(null);
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#ended) return;
+    if (this.#status === HTTP_OK && this.#sse !== null) return this.#push(this.#sse, chunk);
+    this.#wholeBytes += chunk.length;
+    if (this.#status === HTTP_OK || this.#wholeBytes <= ERROR_BYTES_MAX) this.#whole.push(chunk);
+  }
+
+  over(failure: string | null): void {
+    if (!this.#ended) this.#overUnended(failure);
+    this.#release();
+  }
+
+  #overUnended(failure: string | null): void {
+    if (failure !== null) this.#fail(this.#status === 0 ? 'engine_unavailable' : 'engine_failed', failure);
+    else if (this.#status !== HTTP_OK) this.#failStatus();
+    else if (this.#sse === null) this.#wholeAnswer();
+    else if (this.#sse.cut) this.#fail('engine_failed', 'the stream was cut inside an event');
+    else this.#finish();
+  }
+
+  #push(sse: SseReader, chunk: Buffer): void {
+    try {
+      sse.push(chunk);
+    } catch (thrown) {
+      if (!(thrown instanceof SseOverflow)) throw thrown;
+      this.#fail('engine_failed', 'an event of the stream went on without an end');
+    }
+    if (this.#came - this.#taken > AHEAD_PIECES_MAX && !this.#ended) this.#call.pause();
+  }
+
+  #event(data: string): void {
+    if (this.#ended) return;
+    if (data === '[DONE]') return this.#finish();
+    const part = readChunk(data);
+    if (this.#took(part) && part.text !== '') {
+      this.#came++;
+      this.#sink.text(part.text, 1);
+    }
+  }
+
+  #wholeAnswer(): void {
+    const part = readAnswer(Buffer.concat(this.#whole).toString('utf8'));
+    if (!this.#took(part)) return;
+    this.#sink.started(part.usage);
+    if (!this.#ended && part.text !== '') this.#sink.text(part.text, part.usage?.completionTokens ?? 1);
+    this.#finish();
+  }
+
+  /** Keeps what a part says of the end; false, with the request failed, where it is not a part. */
+  #took(part: AnswerPart): part is Extract<AnswerPart, { kind: 'part' }> {
+    if (part.kind === 'failure') {
+      this.#fail('engine_failed', part.failure);
+      return false;
+    }
+    this.#finishReason = part.finishReason ?? this.#finishReason;
+    this.#usage = part.usage ?? this.#usage;
+    return true;
+  }
+
+  #finish(): void {
+    if (this.#ended) return;
+    if (this.#finishReason === null) this.#fail('engine_failed', 'the answer ended without a finish reason');
+    else if (this.#usage === null) this.#fail('verification_failed', 'the answer came without its usage');
+    else this.#end({ kind: 'finished', finishReason: this.#finishReason, usage: this.#usage });
+  }
+
+  #failStatus(): void {
+    const detail = `status ${this.#status}, ${statusKind(this.#whole)}`;
+    if (this.#status === 429) this.#fail('no_capacity', detail);
+    else if (this.#status >= 502 && this.#status <= 504) this.#fail('engine_unavailable', detail);
+    else this.#fail('engine_failed', detail);
+  }
+
+  #fail(code: ErrorCode, detail: string): void {
+    const guard = code === 'verification_failed' ? 'usage' : null;
+    this.#end({
+      kind: 'failed',
+      code,
+      message: MESSAGES[code] ?? 'The engine failed; send the request again.',
+      detail,
+      guard,
+    });
+    this.#call.abort();
+  }
+
+  #end(end: UpstreamEnd): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#whole = [];
+    this.#sink.end(end);
+  }
+
+  /** Nothing of the request is left here. What the engine still holds, it does not say. */
+  #release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#sink.released();
+  }
+}
+
+const MESSAGES: Partial<Record<ErrorCode, string>> = {
+  no_capacity: 'The engine has no room for the request now; send it again later.',
+  engine_unavailable: 'The engine can not be reached; send the request again later.',
+  verification_failed: 'The engine did not say how many tokens it read, so its answer was withheld.',
+};
+
+function statusKind(body: readonly Buffer[]): string {
+  try {
+    const value = JSON.parse(Buffer.concat(body).toString('utf8')) as { error?: unknown } | null;
+    return errorKind(value?.error ?? value);
+  } catch {
+    return 'a body that is not JSON';
+  }
+}
