@@ -18,7 +18,7 @@ export const ARROWS: Readonly<Record<string, readonly string[] | 'everything'>> 
   engine: ['handoff', 'kv', 'model', 'tokenizer', 'wire', 'base'],
   upstream: ['handoff', 'wire', 'tokenizer', 'base'],
   gateway: ['handoff', 'upstream', 'tokenizer', 'markers', 'findings', 'wire', 'base'],
-  sim: ['handoff', 'kv', 'engine', 'gateway', 'base'],
+  sim: ['engine', 'gateway', 'model', 'kv', 'handoff', 'tokenizer', 'base'],
   replay: ['sim', 'engine', 'gateway', 'handoff', 'kv', 'markers', 'findings', 'base'],
   audit: ['upstream', 'findings', 'wire', 'base'],
   probe: ['upstream', 'markers', 'tokenizer', 'findings', 'wire', 'base'],

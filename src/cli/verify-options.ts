@@ -5,6 +5,7 @@ import { parseCount } from '../base/units.js';
 import { type FaultName, FAULTS, isFaultName } from '../handoff/faults.js';
 import { isScopeName, SCOPE_NAMES, type ScopeName } from '../verify/scopes.js';
 import type { VerifyFlags } from './flags.js';
+import { refuseSimulateFlags } from './simulate-options.js';
 
 export interface VerifyOptions {
   readonly what:
@@ -34,6 +35,7 @@ const MEMORY_BYTES_MIN = 1 << 20;
 const MEMORY_BYTES_MAX = 64 * 2 ** 30;
 
 export function parseVerifyOptions(flags: VerifyFlags): VerifyOptions {
+  refuseSimulateFlags(flags);
   const { scope, guards, output } = flags;
   if (scope !== undefined && !isScopeName(scope)) throw wrong('--scope', `one of ${SCOPE_NAMES.join(', ')}`, scope);
   if (guards !== undefined && guards !== 'on' && guards !== 'off') throw wrong('--guards', '`on` or `off`', guards);

@@ -331,12 +331,11 @@ export class Coordinator implements EnginePort {
   #free(slot: number): void {
     const one = this.#slots[slot];
     this.#slots[slot] = undefined;
-    if (one !== undefined) {
-      this.#rooms.leave(one.room);
-      one.sink.released();
-    }
+    if (one !== undefined) this.#rooms.leave(one.room);
+    // Who waits has the slot before the caller hears that it is free: a request submitted from there would take it.
     const next = this.#waiting.shift();
     if (next !== undefined) this.#start(next);
+    one?.sink.released();
     if (this.#slots.every((other) => other === undefined)) this.#idle();
   }
 
