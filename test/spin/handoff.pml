@@ -59,6 +59,11 @@
 #else
 #define STAYS_ALIVE 0
 #endif
+#ifdef FAULT_torn_write
+#define TORN 1
+#else
+#define TORN 0
+#endif
 #ifdef FAULT_count_unchecked
 #define SHORT 1
 #else
@@ -159,6 +164,7 @@ byte ppg[PP];
 #define dReading 5
 #define dDraining 6
 byte dst[SLOTS], datt[SLOTS], dn[SLOTS], dreq[SLOTS];
+byte dwhy[SLOTS];
 bool dread[SLOTS], ddirty[SLOTS], dhandle[SLOTS];
 byte dl[SLOTS * 2];
 byte dpg[DP];
@@ -199,6 +205,7 @@ bool ck;
 #define PCLOSED 11
 #define DCLOSED 12
 #define STARTED 13
+#define FAILING 14
 /* kind, slot, attempt, incarnation of prefill and of decode, one more number */
 #define M(kind, s, att, ip, id, arg) ((kind) + ((s) * 16) + ((att) * 64) + ((ip) * 512) + ((id) * 1024) + ((arg) * 2048))
 /* What each knows of the others' incarnations. */
@@ -209,15 +216,22 @@ bool ck;
 #define fine 0
 #define refused 1
 #define failed 2
+/* for a reason that whoever asked, or the news of a restart, gives */
+#define elsewhere 3
 
 hidden int m, tmp;
-hidden byte j, k, a, n, s, kind, x, y, f, need, p;
+hidden int outbox[12];
+hidden byte outgoing;
+hidden byte j, k, a, n, s, kind, x, y, f, need, p, w;
 hidden byte ip, id;
 hidden int arg;
 hidden byte ok;
 
-#define send(message) tmp = (message); put()
+#define send(message) outbox[outgoing] = (message); outgoing++
+/* What a step sends goes onto the wire when the step ends, in the order in which it was said. */
 inline put() {
+  tmp = outbox[x];
+  outbox[x] = 0;
   j = 0;
   do :: (j < nmsg && msg[j] > tmp) -> j++ :: else -> break od;
   if
@@ -272,12 +286,17 @@ inline closeDecode(sl, why) {
   :: else -> break
   od;
   dst[sl] = dIdle; dn[sl] = 0; dread[sl] = false; ddirty[sl] = false; dhandle[sl] = false; dreq[sl] = 0;
+  dwhy[sl] = why;
   send(M(DCLOSED, sl, datt[sl], 0, dinc, why))
 }
-inline drain(sl) {
+inline drain(sl, why) {
   if
-  :: EARLY -> closeDecode(sl, failed)
-  :: else -> dst[sl] = dDraining; send(M(DRAIN, sl, datt[sl], dip, dinc, 0))
+  :: EARLY -> closeDecode(sl, why)
+  :: else ->
+    dst[sl] = dDraining;
+    dwhy[sl] = why;
+    if :: (why == failed) -> send(M(FAILING, sl, datt[sl], 0, dinc, 0)) :: else fi;
+    send(M(DRAIN, sl, datt[sl], dip, dinc, 0))
   fi
 }
 #define HELD(sl, pl) (dl[(sl) * 2 + (pl)] - 1)
@@ -317,12 +336,20 @@ inline stopped(sl) {
   send(M(DRAINED, sl, patt[sl], pinc, pid_, 0));
   send(M(PCLOSED, sl, patt[sl], pinc, 0, pwhy[sl]))
 }
-inline stop(sl) {
-  pwhy[sl] = failed;
+inline stop(sl, why) {
+  pwhy[sl] = why;
   pst[sl] = pStopping;
   if :: posted[sl] == settled[sl] -> stopped(sl) :: else fi
 }
 inline complete(sl) {
+  /* its own pages go back now; with prefixes the first is sealed for others of its tenant */
+  x = 0;
+  ok = PREFIXES && php[sl] == 0;
+  do
+  :: x < PP -> if :: (ppg[x] == sl + 1) -> ppg[x] = (ok -> SEALEDFOR(greq[sl] - 1) : 0); ok = false :: else fi; x++
+  :: else -> break
+  od;
+  php[sl] = 0;
   pst[sl] = pCompleting;
   send(M(COMPLETE, sl, patt[sl], pinc, pid_, pcount[sl]))
 }
@@ -391,7 +418,10 @@ inline handle() {
     :: (pst[s] == pIdle && a > patt[s]) ->
       if :: (n > PP) -> refuse(s, a) :: else -> patt[s] = a; pn[s] = n; pst[s] = pWaiting fi;
     :: (a < patt[s] || (pst[s] == pIdle && a == patt[s])) ->
-      if :: !(UNANNOUNCED && a == patt[s] && pwhy[s] == refused) -> send(M(DRAINED, s, a, pinc, pid_, 0)) :: else fi
+      if
+      :: (a == patt[s] && pwhy[s] == refused) -> if :: !UNANNOUNCED -> send(M(REJECT, s, a, pinc, pid_, 0)) :: else fi
+      :: else -> send(M(DRAINED, s, a, pinc, pid_, 0))
+      fi
     :: else
     fi;
     if
@@ -401,29 +431,21 @@ inline handle() {
   :: kind == ABORT_P && ip == pinc ->
     if
     :: pst[s] == pIdle ->
-      if :: a > patt[s] -> patt[s] = a; pwhy[s] = failed :: else fi;
-      send(M(PCLOSED, s, a, pinc, 0, failed))
-    :: (pst[s] != pIdle && pst[s] != pStopping && a == patt[s]) -> stop(s)
+      if :: a > patt[s] -> patt[s] = a; pwhy[s] = elsewhere :: else fi;
+      send(M(PCLOSED, s, a, pinc, 0, pwhy[s]))
+    :: (pst[s] != pIdle && pst[s] != pStopping && a == patt[s]) -> stop(s, elsewhere)
     :: else
     fi
   :: kind == DRAIN && ip == pinc && id == pid_ ->
     if
     :: (pst[s] == pIdle || a < patt[s]) ->
-      if :: (a > patt[s]) -> patt[s] = a; pwhy[s] = failed :: else fi;
+      if :: (a > patt[s]) -> patt[s] = a; pwhy[s] = elsewhere :: else fi;
       send(M(DRAINED, s, a, pinc, pid_, 0))
-    :: (pst[s] != pIdle && pst[s] != pStopping && a == patt[s]) -> stop(s)
+    :: (pst[s] != pIdle && pst[s] != pStopping && a == patt[s]) -> stop(s, elsewhere)
     :: else
     fi
   :: kind == COMMITTED && ip == pinc && id == pid_ && pst[s] == pCompleting && a == patt[s] ->
     pwhy[s] = fine;
-#if PREFIXES
-    /* its first page is sealed for others of its tenant */
-    x = 0;
-    do
-    :: x < PP -> if :: (ppg[x] == s + 1) -> ppg[x] = SEALEDFOR(greq[s] - 1); break :: else fi; x++
-    :: else -> break
-    od;
-#endif
     freePrefill(s);
     send(M(PCLOSED, s, patt[s], pinc, 0, fine))
 
@@ -432,20 +454,21 @@ inline handle() {
     :: (dst[s] == dIdle && (a > datt[s] || (SAME_ATTEMPT && !G_lease && a == datt[s]))) ->
       datt[s] = a;
       if
-      :: ((arg >> 2) > DP) -> send(M(DCLOSED, s, a, 0, dinc, refused))
+      :: ((arg >> 2) > DP) -> dwhy[s] = refused; send(M(DCLOSED, s, a, 0, dinc, refused))
       :: else -> dn[s] = arg >> 2; dreq[s] = arg & 3; dst[s] = dWaiting
       fi
-    :: (dst[s] == dIdle && a == datt[s]) -> send(M(DCLOSED, s, a, 0, dinc, failed))
+    :: (dst[s] == dIdle && a == datt[s]) -> send(M(DCLOSED, s, a, 0, dinc, dwhy[s]))
     :: ((dst[s] == dDecoding || dst[s] == dReading) && a == datt[s]) -> send(M(STARTED, s, a, 0, dinc, 0))
+    :: (dst[s] == dDraining && a == datt[s]) -> send(M(FAILING, s, a, 0, dinc, 0))
     :: else
     fi
   :: kind == ABORT_D && id == dinc ->
     if
     :: dst[s] == dIdle ->
-      if :: a > datt[s] -> datt[s] = a :: else fi;
-      send(M(DCLOSED, s, a, 0, dinc, failed))
-    :: ((dst[s] == dLeased || dst[s] == dVerifying) && a == datt[s]) -> drain(s)
-    :: ((dst[s] == dWaiting || dst[s] == dDecoding || dst[s] == dReading) && a == datt[s]) -> closeDecode(s, failed)
+      if :: a > datt[s] -> datt[s] = a; dwhy[s] = elsewhere :: else fi;
+      send(M(DCLOSED, s, a, 0, dinc, dwhy[s]))
+    :: ((dst[s] == dLeased || dst[s] == dVerifying) && a == datt[s]) -> drain(s, elsewhere)
+    :: ((dst[s] == dWaiting || dst[s] == dDecoding || dst[s] == dReading) && a == datt[s]) -> closeDecode(s, elsewhere)
     :: else
     fi
   :: kind == COMPLETE && id == dinc ->
@@ -453,10 +476,17 @@ inline handle() {
     if
     :: (!G_lease || (ip == dip && a == datt[s])) ->
       if
-      :: (dst[s] == dLeased) -> if :: (arg == dn[s] || !G_count) -> dst[s] = dVerifying :: else -> drain(s) fi
+      :: (dst[s] == dLeased) -> if :: (arg == dn[s] || !G_count) -> dst[s] = dVerifying :: else -> drain(s, failed) fi
       :: (dst[s] == dDecoding || dst[s] == dReading) -> send(M(COMMITTED, s, datt[s], dip, dinc, 0))
+      :: (dst[s] == dIdle && a == datt[s]) ->
+        /* over here: whoever sent it still waits to hear so */
+        if
+        :: dwhy[s] == fine -> send(M(COMMITTED, s, a, ip, dinc, 0))
+        :: else -> send(M(DRAIN, s, a, ip, dinc, 0))
+        fi
       :: else
       fi
+    :: (G_lease && a < datt[s]) -> send(M(DRAIN, s, a, ip, dinc, 0))
     :: else
     fi
   :: kind == REJECT && id == dinc ->
@@ -470,7 +500,7 @@ inline handle() {
     if :: ANY_ROOM -> s = cs :: else fi;
     if
     :: ((!G_lease || (ip == dip && a == datt[s])) && (dst[s] == dLeased || dst[s] == dVerifying || dst[s] == dDraining)) ->
-      closeDecode(s, failed)
+      w = (dst[s] == dDraining -> dwhy[s] : failed); closeDecode(s, w)
     :: else
     fi
 
@@ -478,16 +508,17 @@ inline handle() {
     gpc[s] = true;
     if :: arg == refused -> grefused[s] = true :: else fi;
     if
-    :: (gst[s] == gOpen && arg != fine) -> closeGateway(s, (arg == failed))
+    :: (gst[s] == gOpen && (arg == refused || arg == failed)) -> closeGateway(s, false)
     :: else -> bothClosed(s)
     fi
   :: kind == DCLOSED && id == gid && a == gatt[s] && gst[s] != gIdle ->
     gdc[s] = true;
     if
-    :: (gst[s] == gOpen || gst[s] == gStreaming) -> closeGateway(s, (arg == failed))
+    :: (gst[s] == gOpen || gst[s] == gStreaming) -> closeGateway(s, (arg == elsewhere))
     :: else -> bothClosed(s)
     fi
   :: kind == STARTED && id == gid && a == gatt[s] && gst[s] == gOpen -> gst[s] = gStreaming
+  :: kind == FAILING && id == gid && a == gatt[s] && (gst[s] == gOpen || gst[s] == gStreaming) -> closeGateway(s, false)
   :: else /* under another attempt or incarnation: nothing */
   fi
 }
@@ -523,11 +554,12 @@ inline handle() {
 
 #define canAdmitD(s) (dst[s] == dWaiting && DFREE + (dl[(s) * 2] > 0) >= dn[s])
 #define canAdmitP(s) (pst[s] == pWaiting && please[s] && PFREE + (php[s] > 0) >= pn[s])
+#define mustLetGoP(s) (pst[s] == pWaiting && php[s] > 0 && PFREE + 1 < pn[s])
 #define mustLetGoD(s) (dst[s] == dWaiting && dl[(s) * 2] > 0 && DFREE + 1 < dn[s])
 #define canHit(sl, key) ((key) >= 8 && (COLLIDES || (UNSALTED && (((key) - 8) & 1) + 1 == HASH(dreq[sl] - 1)) || (key) == SEALEDFOR(dreq[sl] - 1)))
 #define canHitP(sl, key) ((key) >= 8 && greq[sl] && (COLLIDES || (UNSALTED && (((key) - 8) & 1) + 1 == HASH(greq[sl] - 1)) || (key) == SEALEDFOR(greq[sl] - 1)))
 #define busyD(s) (canAdmitD(s) || mustLetGoD(s) || dst[s] == dVerifying || dst[s] == dDecoding || dst[s] == dReading)
-#define busyP(s) (canAdmitP(s) || pst[s] == pComputing)
+#define busyP(s) (canAdmitP(s) || mustLetGoP(s) || pst[s] == pComputing)
 #define flying(s) (wr[W(s, 0, 0)] || wr[W(s, 1, 0)] || wr[W(s, 0, LIVES - 1)] || wr[W(s, 1, LIVES - 1)])
 #define idleSlot(s) (gst[s] == gIdle && pst[s] == pIdle && dst[s] == dIdle && !flying(s))
 #if SLOTS == 1
@@ -547,6 +579,9 @@ inline handle() {
 
 /* ---- what always holds ---- */
 inline inv() {
+  x = 0;
+  do :: x < outgoing -> put(); x++ :: else -> break od;
+  outgoing = 0;
 #ifndef HARM
   s = 0;
   do
@@ -656,7 +691,7 @@ inline verifyD(sl) {
     dst[sl] = dDecoding;
     send(M(COMMITTED, sl, datt[sl], dip, dinc, 0));
     send(M(STARTED, sl, datt[sl], 0, dinc, 0))
-  :: else -> drain(sl)
+  :: else -> drain(sl, failed)
   fi
 }
 inline readBegin(sl) {
@@ -695,7 +730,7 @@ inline prefillDownAtDecode() {
   s = 0;
   do
   :: s < SLOTS ->
-    if :: (dst[s] == dLeased || dst[s] == dVerifying || dst[s] == dDraining) -> closeDecode(s, failed) :: else fi;
+    if :: (dst[s] == dLeased || dst[s] == dVerifying || dst[s] == dDraining) -> w = (dst[s] == dDraining -> dwhy[s] : elsewhere); closeDecode(s, w) :: else fi;
     s++
   :: else -> break
   od
@@ -712,7 +747,7 @@ inline crashDecode() {
   s = 0;
   do
   :: s < SLOTS ->
-    dst[s] = dIdle; datt[s] = 0; dn[s] = 0; dreq[s] = 0; dread[s] = false; ddirty[s] = false; dhandle[s] = false;
+    dst[s] = dIdle; datt[s] = 0; dwhy[s] = 0; dn[s] = 0; dreq[s] = 0; dread[s] = false; ddirty[s] = false; dhandle[s] = false;
     dl[s * 2] = 0; dl[s * 2 + 1] = 0;
     s++
   :: else -> break
@@ -778,12 +813,13 @@ inline begin2(sl) {
 }
 #define PREFILL(s0) \
   :: canAdmitP(s0) -> d_step { admitP(s0); inv() } \
+  :: mustLetGoP(s0) -> d_step { php[s0] = 0; inv() } \
   :: pst[s0] == pComputing -> d_step { chunk(s0); inv() } \
   :: (abandons > 0 && (pst[s0] == pWaiting || pst[s0] == pComputing)) -> d_step { abandons--; \
       if \
       :: (SILENT && pst[s0] == pComputing) -> pcount[s0] = pn[s0]; pst[s0] = pFlushing; \
         if :: posted[s0] == settled[s0] -> complete(s0) :: else fi \
-      :: else -> stop(s0) \
+      :: else -> stop(s0, failed) \
       fi; inv() } \
   :: (RING(s0 * 3 + 1) && ringP(s0)) -> d_step { complete(s0); NEXTTURN inv() } \
   SKIPTURN(s0 * 3 + 1, ringP(s0))
@@ -800,18 +836,24 @@ inline begin2(sl) {
   SKIPTURN(s0 * 3 + 2, ringD(s0))
 #define WRITE(s0, k0, life) \
   :: wr[W(s0, k0, life)] -> d_step { land(W(s0, k0, life), s0, (life), false); inv() } \
-  :: (tears > 0 && wr[W(s0, k0, life)]) -> d_step { tears--; land(W(s0, k0, life), s0, (life), true); inv() }
+  :: (TORN && tears > 0 && wr[W(s0, k0, life)]) -> d_step { tears--; land(W(s0, k0, life), s0, (life), true); inv() }
 #define HANDLE(s0, page) \
   :: (handles > 0 && dst[s0] == dWaiting && dn[s0] == 1 && page < DP) -> d_step { handles--; \
       if \
       :: HANDLE_RULES -> dl[s0 * 2] = page + 1; dhandle[s0] = true; dst[s0] = dDecoding \
       :: else -> closeDecode(s0, refused) \
       fi; inv() }
+/* To take a prefix and let go of it again and again is a circle too, but not one that nothing leads out of. */
+#ifdef LIVE
+#define KEEPS(free, wanted) (free + 1 >= wanted)
+#else
+#define KEEPS(free, wanted) true
+#endif
 #define HITD(s0, page) \
-  :: (page < DP && dst[s0] == dWaiting && dl[s0 * 2] == 0 && canHit(s0, dpg[page])) -> d_step { dl[s0 * 2] = page + 1; \
+  :: (KEEPS(DFREE, dn[s0]) && page < DP && dst[s0] == dWaiting && dl[s0 * 2] == 0 && canHit(s0, dpg[page])) -> d_step { dl[s0 * 2] = page + 1; \
       assert(!(G_tag == 0) || SEALEDTENANT(dpg[page]) == TENANT(dreq[s0] - 1)); /* a prefix in another tenant's hands */ inv() }
 #define HITP(s0, page) \
-  :: (page < PP && pst[s0] == pWaiting && php[s0] == 0 && canHitP(s0, ppg[page])) -> d_step { php[s0] = page + 1; \
+  :: (KEEPS(PFREE, pn[s0]) && page < PP && pst[s0] == pWaiting && please[s0] && php[s0] == 0 && canHitP(s0, ppg[page])) -> d_step { php[s0] = page + 1; \
       assert(SEALEDTENANT(ppg[page]) == TENANT(greq[s0] - 1)); inv() }
 #define LISTED(page) (dl[0] == page + 1 || dl[SLOTS * 2 - 2] == page + 1)
 #define EVICT(page) \
@@ -909,7 +951,7 @@ active proctype world() {
   :: ddnP -> d_step {
     ddnP = 0;
     s = 0;
-    do :: s < SLOTS -> if :: (pst[s] != pIdle && pst[s] != pStopping) -> stop(s) :: else fi; s++ :: else -> break od;
+    do :: s < SLOTS -> if :: (pst[s] != pIdle && pst[s] != pStopping && please[s]) -> stop(s, elsewhere) :: else fi; s++ :: else -> break od;
     inv() }
 #endif
   /* The only end there is: anything else that stands still is an invalid end state, a request that cannot settle. */
