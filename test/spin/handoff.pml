@@ -571,8 +571,14 @@ inline handle() {
 #endif
 #define news (pdnG || pdnD || ddnG || ddnP)
 #define SETTLED (ALL(idleSlot))
+#define LISTED(page) (dl[0] == page + 1 || dl[SLOTS * 2 - 2] == page + 1)
+#if PREFIXES
+#define EVICTABLE ((dpg[0] >= 8 && !LISTED(0)) || (dpg[DP - 1] >= 8 && !LISTED((DP - 1))) || (ppg[0] >= 8 && php[0] != 1 && php[SLOTS - 1] != 1))
+#else
+#define EVICTABLE false
+#endif
 #ifdef LIVE
-#define RING(who) (nmsg == 0 && !news && !ANY(busyD) && !ANY(busyP) && !ANY(flying) && turn == who)
+#define RING(who) (nmsg == 0 && !EVICTABLE && !news && !ANY(busyD) && !ANY(busyP) && !ANY(flying) && turn == who)
 #else
 #define RING(who) (nmsg == 0)
 #endif
@@ -855,7 +861,6 @@ inline begin2(sl) {
 #define HITP(s0, page) \
   :: (KEEPS(PFREE, pn[s0]) && page < PP && pst[s0] == pWaiting && please[s0] && php[s0] == 0 && canHitP(s0, ppg[page])) -> d_step { php[s0] = page + 1; \
       assert(SEALEDTENANT(ppg[page]) == TENANT(greq[s0] - 1)); inv() }
-#define LISTED(page) (dl[0] == page + 1 || dl[SLOTS * 2 - 2] == page + 1)
 #define EVICT(page) \
   :: (page < DP && dpg[page] >= 8 && !LISTED(page)) -> d_step { dpg[page] = 0; cont[page] = 0; inv() } \
   :: (page < PP && ppg[page] >= 8 && php[0] != page + 1 && php[SLOTS - 1] != page + 1) -> d_step { ppg[page] = 0; inv() }
