@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type FaultName, FAULTS, CATALOGUE } from '../../src/handoff/faults.js';
 import { runFaults, runInPlace, runJob, soundJobs } from '../../src/verify/campaign.js';
-import { scopeOf, scopeOfFault, type World } from '../../src/verify/scopes.js';
+import { scopeOf, scopeOfFault, type ScopeName, type World } from '../../src/verify/scopes.js';
 import { buildPan, type PanRun, whyNoSpin } from './pan.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -45,6 +45,12 @@ function row(title: string, ours: string, oursCount: number, theirs: PanRun): vo
   );
 }
 
+function worldOf(name: ScopeName): World {
+  const [first] = scopeOf(name).worlds;
+  if (first === undefined) throw new Error(`the scope ${name} has no world`);
+  return first.world;
+}
+
 function withoutFault(): void {
   for (const job of soundJobs(scopeOf('small'))) {
     const found = runJob(job);
@@ -54,7 +60,7 @@ function withoutFault(): void {
 
 async function withFault(fault: FaultName): Promise<void> {
   const scope = scopeOfFault(fault);
-  const [{ world }] = scopeOf(scope).worlds as readonly [{ world: World }];
+  const world = worldOf(scope);
   const [found] = await runFaults([fault], runInPlace);
   if (found === undefined) throw new Error('a fault without a finding');
   const on = `-DFAULT_${fault.replaceAll('-', '_')}`;
@@ -69,7 +75,7 @@ const median = (values: readonly number[]): number =>
 
 /** A fresh process each time, SPIN and ours in turn, each by the CPU time of what explores. */
 function rates(): void {
-  const [{ world }] = scopeOf('faults').worlds as readonly [{ world: World }];
+  const world = worldOf('faults');
   const pan = buildPan(join(folder, 'rates'), world, [], false, 3);
   const ours: number[] = [];
   const theirs: number[] = [];
