@@ -653,10 +653,14 @@ inline post(sl, pl) {
     posted[sl]++;
     n = plp[sl * 2 + pl];
     assert(wr[W(sl, pl, pinc * (LIVES - 1))] == 0);
-    wr[W(sl, pl, pinc * (LIVES - 1))] = ((dl[sl * 2 + pl] == n && datt[sl] == patt[sl]) -> n : (n | STALE));
+    if
+    :: ddnP -> wr[W(sl, pl, pinc * (LIVES - 1))] = NOWHERE /* for a life of decode that is over */
+    :: else ->
+      wr[W(sl, pl, pinc * (LIVES - 1))] = ((dl[sl * 2 + pl] == n && datt[sl] == patt[sl]) -> n : (n | STALE));
 #ifndef HARM
-    assert(dl[sl * 2 + pl] == n && datt[sl] == patt[sl]);
+      assert(dl[sl * 2 + pl] == n && datt[sl] == patt[sl])
 #endif
+    fi
   :: else
   fi
 }
