@@ -186,7 +186,14 @@ test('a lease or drain of an older attempt hears that it is over', () => {
   assert.deepEqual(prefill.do(LEASE), ['decode: drained']);
   assert.equal(prefill.effects[0]?.attempt, 1);
   assert.deepEqual(prefill.do(DRAIN), ['decode: drained']);
+  assert.deepEqual(prefill.do(ABORT), []);
   assert.equal(prefill.phase(), 'waiting');
+});
+
+test('a slot that waits for its lease does not take one of a newer attempt', () => {
+  const prefill = after([START]);
+  assert.deepEqual(prefill.do({ ...LEASE, attempt: 2 }), []);
+  assert.equal(prefill.slot('peer'), 0);
 });
 
 test('a newer attempt waits until the older one has ended', () => {
