@@ -287,6 +287,11 @@ test('under the fault a handle lends what it names, and what it named is nobodyâ
   decode.do({ kind: 'attach', attempt: 1, list: [[2, 0]] });
   assert.deepEqual(decode.held(), [2]);
   assert.equal(decode.slot('attached'), 1);
+  assert.equal(decode.slot('peer'), 1);
+  decode.do(ABORT);
+  assert.equal(decode.free(), 4);
+  assert.equal(decode.slot('attached'), 0);
+  assert.deepEqual(decode.list(0, 0), [0, 0, 0, 0]);
 });
 
 test('a start for another life of this node changes nothing', () => {

@@ -208,6 +208,12 @@ test('a prefill that gives up says so, after its writes have settled', () => {
   assert.deepEqual(prefill.do(settled(1)), ['pagesFreed', 'gateway: prefillClosed abandoned', 'decode: drained']);
 });
 
+test('the first reason for which a slot stops is the one that is told', () => {
+  const prefill = after([START, LEASE, ADMIT, chunk(1), { kind: 'abandon', attempt: 1 }]);
+  assert.deepEqual(prefill.do(ABORT), []);
+  assert.ok(prefill.do(settled(1)).includes('gateway: prefillClosed abandoned'));
+});
+
 test('a decode that restarts ends every attempt that it had leased to, and no other', () => {
   const prefill = after([START, LEASE, { ...START, slot: 1 }]);
   assert.deepEqual(prefill.do({ kind: 'decodeDown', from: 2 }), ['gateway: prefillClosed peerDown', 'decode: drained']);
