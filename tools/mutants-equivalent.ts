@@ -1,5 +1,6 @@
 /** Mutants of the protocol that nothing can tell from the protocol, and why. `npm run test:mutation` holds the list, both ways. */
 const CLEARED = 'it leaves a flag in a slot that is idle, and the next attempt clears it before anybody reads it';
+const UNREAD = 'places of a list behind `held` are never read, and `held` is 0 when this is done';
 
 export const EQUIVALENT: readonly { readonly mutant: string; readonly reason: string }[] = [
   {
@@ -20,4 +21,6 @@ export const EQUIVALENT: readonly { readonly mutant: string; readonly reason: st
   },
   { mutant: 'gateway.js onDecodeClosed: never: if (view.cells[at + GS.phase] === GatewayPhase.idle)', reason: CLEARED },
   { mutant: 'gateway.js onPeerDown: never: if (phase === GatewayPhase.idle)', reason: CLEARED },
+  { mutant: 'prefill.js releaseSource: cell kept: cells[source + place] = 0;', reason: UNREAD },
+  { mutant: 'decode-pages.js release: cell kept: cells[list + place] = 0;', reason: UNREAD },
 ];
