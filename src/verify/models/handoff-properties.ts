@@ -81,7 +81,10 @@ export class HandoffProperties {
       const found = brokenInvariant(this.#d);
       if (found !== null) return found;
     }
-    return this.#strayWrite() ?? this.#refusedLives();
+    // A write is posted by prefill, its page is decode's; a landing only takes one away.
+    const isWire = (touched & ((1 << PREFILL) | (1 << DECODE))) !== 0;
+    const isAnswer = (touched & ((1 << GATEWAY) | (1 << DECODE))) !== 0;
+    return (isWire ? this.#strayWrite() : null) ?? (isAnswer ? this.#refusedLives() : null);
   }
 
   /** A page that is lost, or lent to a tenant that it is not for. */
