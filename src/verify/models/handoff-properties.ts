@@ -98,7 +98,10 @@ export class HandoffProperties {
       const found = brokenInvariant(this.#d);
       if (found !== null) return found;
     }
-    return this.#strayWrite() ?? this.#refusedLives();
+    // A write is posted by prefill, its page is decode's; a landing only takes one away.
+    const isWire = (touched & ((1 << PREFILL) | (1 << DECODE))) !== 0;
+    const isAnswer = (touched & ((1 << GATEWAY) | (1 << DECODE))) !== 0;
+    return (isWire ? this.#strayWrite() : null) ?? (isAnswer ? this.#refusedLives() : null);
   }
 
   /** Every `always` by itself, in a fixed order. For people: the explorer asks `always`, which stops at the first. */
