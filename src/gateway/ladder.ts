@@ -3,7 +3,17 @@ import { CodedError } from '../base/errors.js';
 import { decideAdmission, effectiveLimit } from '../handoff/admission.js';
 import { type GuardName, guardBit } from '../handoff/guards.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { bearerKey, checkBodyHead, numberAsWritten, parseJsonObject, type Route, readBody } from '../wire/index.js';
+import {
+  bearerKey,
+  checkBodyHead,
+  childTraceparent,
+  freshId,
+  numberAsWritten,
+  parseJsonObject,
+  type Route,
+  readBody,
+  readHeader,
+} from '../wire/index.js';
 import { RETRY_AFTER_S, TENANT_BODY_BYTES_MAX } from './bounds.js';
 import type { Exchange } from './exchange.js';
 import { internalFinding } from './findings.js';
@@ -164,6 +174,8 @@ export class Ladder {
     const ticket = room.enter(account, tokens, {
       granted: (granted) =>
         relay.dispatch(granted, upstream, {
+          id: freshId(),
+          traceparent: childTraceparent(readHeader(exchange.request, 'traceparent')),
           prompt: parsed.prompt,
           maxTokens,
           temperature: parsed.temperature,

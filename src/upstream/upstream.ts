@@ -52,6 +52,10 @@ export type Prompt =
   | { readonly kind: 'text'; readonly text: string };
 
 export interface UpstreamRequest {
+  /** What an engine may call the request: 32 hex digits, made for it alone, and known to no client. */
+  readonly id: string;
+  /** A span of our own, in the client's trace or a new one (W3C Trace Context); all that an engine gets of a client's headers. */
+  readonly traceparent: string;
   readonly prompt: Prompt;
   readonly maxTokens: number;
   readonly temperature: number;
