@@ -1,6 +1,10 @@
+import type { ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
-import type { Capacity } from '../upstream/upstream.js';
+import { GUARDS } from '../handoff/guards.js';
+import type { Capacity, PromptCounts } from '../upstream/upstream.js';
 import { FINDINGS_PER_ID_MAX } from './bounds.js';
+import { fingerprint } from './engine-words.js';
+import { isCount, type Suspicion } from './verdict.js';
 
 /** As much of a finding as the gateway says; `findings/` has the whole of it, with the same fields. */
 export interface GatewayFinding {
@@ -82,23 +86,83 @@ function unknownCapacity(capacity: Capacity): GatewayFinding {
   };
 }
 
-/** The engine counted another prompt than the one that was admitted. Numbers only. */
+/** An engine's numbers as they may be shown: what is no number might be anything. */
+function shownCount(value: unknown): string {
+  return isCount(value) ? String(value) : value === null || value === undefined ? 'not said' : 'no number';
+}
+
+const SUSPICION_WORDS: Readonly<Record<Suspicion, string>> = {
+  short: 'the engine counted fewer than half of the prompt',
+  roles: 'prefill and decode counted different prompts',
+  empty: 'a finished answer of no token',
+  nonsense: 'something that is no count, no text or no reason to finish',
+};
+
+/** The engine counted another prompt than the one that was admitted. Numbers only. `completion` is null where none was said. */
 export function usageFinding(
+  verdict: 'drift' | Suspicion,
   counted: number,
-  prompt: number,
-  prefill: number | null,
+  said: PromptCounts,
   completion: number | null,
 ): GatewayFinding {
+  const observed =
+    `counted here ${counted}, decode ${shownCount(said.promptTokens)}, prefill ${shownCount(said.prefillTokens)}, ` +
+    `completion ${shownCount(completion)}`;
+  if (verdict === 'drift') {
+    return {
+      id: 'usage-drift',
+      severity: 'medium',
+      title: 'An engine counted somewhat other tokens than were admitted; the answer was withheld',
+      where: { node: 'engine', source: 'usage of one answer' },
+      observed,
+      wanted: 'equal counts',
+      change: 'Compare the chat template and the tokenizer of the engine with those counted by here.',
+      references: ['docs/ISOLATION.md'],
+      certain: true,
+    };
+  }
   return {
     id: 'usage-mismatch',
     severity: 'critical',
-    title: 'An engine counted other tokens than were admitted; the answer was withheld',
+    title: `An answer was withheld: ${SUSPICION_WORDS[verdict]}`,
     where: { node: 'engine', source: 'usage of one answer' },
-    observed: `counted here ${counted}, decode ${prompt}, prefill ${prefill ?? 'not said'}, completion ${completion ?? 'not said'}`,
+    observed,
     wanted: 'equal counts, and at least one token of output',
     change: 'Take the engine out of service until its handoff is checked: a short count is how foreign KV shows.',
     references: ['https://github.com/sgl-project/sglang/issues/30233'],
     certain: false,
+  };
+}
+
+/** Fewer or more tokens of output came than the engine says that it made. The answer says what came. */
+export function completionFinding(came: number, said: number): GatewayFinding {
+  return {
+    id: 'completion-drift',
+    severity: 'low',
+    title: 'An engine counted other tokens of output than came',
+    where: { node: 'engine', source: 'usage of one answer' },
+    observed: `came ${came}, said ${shownCount(said)}`,
+    wanted: 'equal counts',
+    change: 'None for safety; figures of the engine and of the gateway will differ.',
+    references: [],
+    certain: true,
+  };
+}
+
+/** A request failed in the engine. `words` are those of the engine's text that may be shown. */
+export function engineErrorFinding(code: ErrorCode, guard: string | null, text: string, words: string): GatewayFinding {
+  const guarded = (GUARDS as readonly (string | null)[]).includes(guard) ? `, guard ${guard}` : '';
+  const said = text === '' ? 'no words' : `${text.length} characters, fingerprint ${fingerprint(text)}: ${words}`;
+  return {
+    id: 'engine-error',
+    severity: code === 'context_length_exceeded' || code === 'verification_failed' ? 'medium' : 'low',
+    title: `The engine ended a request with ${code}`,
+    where: { node: 'engine', source: 'error of one request' },
+    observed: `${code}${guarded}; ${said}`,
+    wanted: 'a whole answer',
+    change: 'See the engine’s own log; its text may quote prompts, so only its known words are shown here.',
+    references: ['docs/ERRORS.md'],
+    certain: true,
   };
 }
 

@@ -14,8 +14,10 @@ import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type U
 import { STREAM_STALL_MS_MAX } from './bounds.js';
 import type { LadderContext } from './context.js';
 import type { Exchange, Interruption } from './exchange.js';
-import { internalFinding, usageFinding } from './findings.js';
+import { shownWords, tenantError, type OwnNumbers } from './engine-words.js';
+import { completionFinding, engineErrorFinding, internalFinding, usageFinding } from './findings.js';
 import type { ParsedRequest } from './policy.js';
+import { isCount, judgeCounts, judgeFinish, sensibleCached, sensibleReason, type Verdict } from './verdict.js';
 import type { Ticket } from './waiting.js';
 
 const USAGE: GuardBits = guardBit('usage');
@@ -34,6 +36,8 @@ export class Relay implements UpstreamSink {
   readonly #head: AnswerHead;
   readonly #stops: StopMatcher;
   readonly #chunks: ChunkWriter | null;
+  /** Tokens of output that were granted. */
+  #maxTokens = 0;
   #ticket: Ticket | null = null;
   #run: UpstreamRun | null = null;
   #text = '';
@@ -63,6 +67,7 @@ export class Relay implements UpstreamSink {
   /** Sends the request; from here on `ticket` goes back through `end` and `released`. */
   dispatch(ticket: Ticket, upstream: Upstream, request: UpstreamRequest): void {
     this.#ticket = ticket;
+    this.#maxTokens = request.maxTokens;
     this.#exchange.onInterrupt = (why) => this.#interrupted(why);
     try {
       this.#run = upstream.start(request, this);
@@ -85,11 +90,12 @@ export class Relay implements UpstreamSink {
 
   started(counts: PromptCounts | null): void {
     if (this.#exchange.settled || counts === null) return;
-    if (!this.#countsAgree(counts)) this.#failUsage(counts, null);
+    this.#believe(judgeCounts(this.#counted, counts), counts, null);
   }
 
   text(piece: string, tokens: number): void {
     if (this.#exchange.settled || this.#stops.hit) return;
+    if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
     if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
     this.#came += tokens;
     const leaving = this.#stops.push(piece);
@@ -122,18 +128,18 @@ export class Relay implements UpstreamSink {
 
   #finished(end: Extract<UpstreamEnd, { kind: 'finished' }>): void {
     const { usage } = end;
-    const guarded = (this.#context.guards & USAGE) !== 0;
-    if (!this.#countsAgree(usage) || (guarded && usage.completionTokens < 1)) {
-      this.#failUsage(usage, usage.completionTokens);
-      return;
-    }
+    const verdict = judgeFinish(this.#counted, this.#maxTokens, usage, end.finishReason);
+    if (!this.#believe(verdict, usage, usage.completionTokens)) return;
     const stopped = this.#stops.hit;
+    if (!stopped && usage.completionTokens !== this.#came) {
+      this.#context.findings.raise(completionFinding(this.#came, usage.completionTokens));
+    }
     this.#complete(
-      stopped ? 'stop' : end.finishReason,
+      stopped ? 'stop' : sensibleReason(end.finishReason),
       {
-        promptTokens: usage.promptTokens,
-        completionTokens: stopped ? this.#came : usage.completionTokens,
-        cachedTokens: usage.cachedTokens,
+        promptTokens: this.#guarded || !isCount(usage.promptTokens) ? this.#counted : usage.promptTokens,
+        completionTokens: this.#came,
+        cachedTokens: sensibleCached(usage.cachedTokens, this.#counted),
       },
       end.engineAnswer,
     );
@@ -141,19 +147,38 @@ export class Relay implements UpstreamSink {
 
   /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
   #stoppedHere(usage: PromptCounts | null): void {
-    if (usage !== null && !this.#countsAgree(usage)) this.#failUsage(usage, null);
-    else
-      this.#complete(
-        'stop',
-        { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
-        undefined,
-      );
+    if (usage !== null && !this.#believe(judgeCounts(this.#counted, usage), usage, null)) return;
+    this.#complete(
+      'stop',
+      { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
+      undefined,
+    );
   }
 
-  #countsAgree(counts: PromptCounts): boolean {
-    if ((this.#context.guards & USAGE) === 0) return true;
-    if (counts.promptTokens !== this.#counted) return false;
-    return counts.prefillTokens === null || counts.prefillTokens === this.#counted;
+  get #guarded(): boolean {
+    return (this.#context.guards & USAGE) !== 0;
+  }
+
+  /** Whether the answer may go on. Where not, it has been withheld, and the operators know. */
+  #believe(verdict: Verdict, said: PromptCounts, completionTokens: number | null): boolean {
+    if (verdict === 'agrees' || !this.#guarded) return true;
+    const { metrics, findings } = this.#context;
+    metrics.guardHit('usage');
+    findings.raise(usageFinding(verdict, this.#counted, said, completionTokens));
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The engine did not count the prompt that was sent, so its answer was withheld. Send the request again.',
+      ),
+    );
+    return false;
+  }
+
+  /** What came is no text, whatever guards are on: nothing of it may leave. */
+  #failNonsense(): void {
+    const nothing = { promptTokens: this.#counted, prefillTokens: null };
+    this.#context.findings.raise(usageFinding('nonsense', this.#counted, nothing, null));
+    this.#fail(new CodedError('engine_failed', 'The engine sent something that is no answer. Send the request again.'));
   }
 
   #complete(reason: FinishReason, usage: Usage, engineAnswer: Readonly<Record<string, unknown>> | undefined): void {
@@ -173,20 +198,18 @@ export class Relay implements UpstreamSink {
     this.#exchange.answer(200, answerJson(this.#head, this.#text + rest, reason, usage, extra === ',' ? '' : extra));
   }
 
-  #failUsage(counts: PromptCounts, completionTokens: number | null): void {
-    const { metrics, findings } = this.#context;
-    metrics.guardHit('usage');
-    findings.raise(usageFinding(this.#counted, counts.promptTokens, counts.prefillTokens, completionTokens));
-    this.#fail(
-      new CodedError(
-        'verification_failed',
-        'The engine did not count the prompt that was sent, so its answer was withheld. Send the request again.',
-      ),
-    );
-  }
-
   #failAsEngine(end: Extract<UpstreamEnd, { kind: 'failed' }>): void {
-    this.#fail(new CodedError(end.code, end.message, retryOf(end.code)));
+    const own: OwnNumbers = {
+      counted: this.#counted,
+      maxTokens: this.#maxTokens,
+      capacity: this.#context.upstream.capacity(),
+    };
+    const error = tenantError(end.code, own);
+    const { context, prefillPool, decodePool } = own.capacity;
+    const known = new Set([own.counted, own.maxTokens, context ?? 0, prefillPool ?? 0, decodePool ?? 0]);
+    const text = String(end.detail);
+    this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, known)));
+    this.#fail(error);
   }
 
   /** The client is told first: an engine may end an aborted request at once, and its words must not be the ones that leave. */
@@ -245,8 +268,4 @@ export class Relay implements UpstreamSink {
     this.#acknowledged = this.#came;
     this.#run.acknowledge(this.#came);
   }
-}
-
-function retryOf(code: CodedError['code']): { retryAfterS: number } | undefined {
-  return code === 'no_capacity' || code === 'engine_unavailable' ? { retryAfterS: 1 } : undefined;
 }

@@ -95,9 +95,9 @@ export type UpstreamEnd =
   | {
       readonly kind: 'failed';
       readonly code: ErrorCode;
-      /** For the tenant: holds no prompt, room, page or node. */
+      /** In the engine's or the adapter's words. It stays here: the tenant gets the gateway's own words for the code. */
       readonly message: string;
-      /** For the operators. */
+      /** For the operators, who see only its known words: an engine may quote a prompt. */
       readonly detail: string;
       /** The guard that stopped it, where one did. */
       readonly guard: GuardName | null;
