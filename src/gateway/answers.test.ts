@@ -17,7 +17,7 @@ const INTERNAL = {
   handle: 'kv-handle-7f3a',
   url: 'http://prefill-3.cluster.local:30000',
   node: 'node-gpu-17',
-  pages: [90_210, 90_211],
+  pages: [9_021_077_701],
   text: 'CUDA out of memory on node-gpu-17 while serving rid=8812345678901: "secret words of a tenant"',
 };
 const NEEDLES = [
@@ -25,13 +25,13 @@ const NEEDLES = [
   'kv-handle',
   'cluster.local',
   'node-gpu',
-  '90210',
+  '9021077701',
   'CUDA',
   'secret words',
-  '4242',
+  '1424242424',
   'hostile',
 ];
-const EXTRA = { ...INTERNAL, cached_tokens: 4242, timings: { hostile: true }, metadata: INTERNAL };
+const EXTRA = { ...INTERNAL, cached_tokens: 1_424_242_424, timings: { hostile: true }, metadata: INTERNAL };
 
 let harness: Harness | null = null;
 afterEach(async () => {
@@ -138,7 +138,7 @@ for (const route of ['chat', 'completions'] as const) {
           { finishReason: INTERNAL.handle },
           { finishReason: { toString: () => INTERNAL.url } },
           { completionTokens: INTERNAL.handle },
-          { completionTokens: 4242 },
+          { completionTokens: 1_424_242_424 },
           { promptTokens: INTERNAL.url },
           { prefillTokens: INTERNAL.room },
         ]) {
@@ -150,7 +150,7 @@ for (const route of ['chat', 'completions'] as const) {
           assertClean(all);
           assert.match(all, /"code":"verification_failed"/);
           assert.ok(!all.includes('[DONE]'));
-          assertClean(JSON.stringify(harness!.findings).replaceAll('4242', ''));
+          assertClean(JSON.stringify(harness!.findings).replaceAll('1424242424', ''));
           await harness!.close();
         }
       });
@@ -158,7 +158,7 @@ for (const route of ['chat', 'completions'] as const) {
       test('cached tokens leave only as a part of the prompt', async () => {
         for (const [cachedTokens, said] of [
           [2, true],
-          [4242, false],
+          [1_424_242_424, false],
           [INTERNAL.handle, false],
           [-1, false],
           [null, false],
@@ -213,7 +213,7 @@ for (const route of ['chat', 'completions'] as const) {
 
 test('for a prompt that an engine finds too long, the tenant gets our numbers and not its', async () => {
   await start((sink) => {
-    const text = 'Requested 90210 tokens exceeds context of 4242 on node-gpu-17';
+    const text = 'Requested 9021077701 tokens exceeds context of 1424242424 on node-gpu-17';
     sink.end({ kind: 'failed', code: 'context_length_exceeded', message: text, detail: text, guard: null });
     sink.released();
   });

@@ -4,6 +4,7 @@ import { GUARDS } from '../handoff/guards.js';
 import type { Capacity, PromptCounts } from '../upstream/upstream.js';
 import { FINDINGS_PER_ID_MAX } from './bounds.js';
 import { fingerprint } from './engine-words.js';
+import type { OutReason } from './rotation.js';
 import { isCount, type Suspicion } from './verdict.js';
 
 /** As much of a finding as the gateway says; `findings/` has the whole of it, with the same fields. */
@@ -128,9 +129,60 @@ export function usageFinding(
     where: { node: 'engine', source: 'usage of one answer' },
     observed,
     wanted: 'equal counts, and at least one token of output',
-    change: 'Take the engine out of service until its handoff is checked: a short count is how foreign KV shows.',
+    change:
+      'Check the engine’s handoff: a short count is how foreign KV shows. Whether a sentinel failed too, `engine-out` says.',
     references: ['https://github.com/sgl-project/sglang/issues/30233'],
     certain: false,
+  };
+}
+
+/** A live marker of another owner stood in an answer. The marker itself is a secret of its owner, so only its length is said. */
+export function foreignMarkerFinding(owner: string, characters: number): GatewayFinding {
+  return {
+    id: 'foreign-marker',
+    severity: 'critical',
+    title: 'An answer held a marker of another owner; it was withheld, and the engine is out of rotation',
+    where: { node: 'engine', source: 'text of one answer' },
+    observed: `${characters} characters of a live marker of ${owner}, which the request did not hold`,
+    wanted: 'markers in answers to their owner only',
+    change:
+      'Keep the engine out until its handoff and caches are checked: what it held of one tenant has reached another.',
+    references: ['docs/ISOLATION.md'],
+    certain: true,
+  };
+}
+
+const OUT_WORDS: Readonly<Record<OutReason, string>> = {
+  'sentinel-failed': 'a sentinel of the gateway was not answered as it must be',
+  unchecked: 'an answer was suspect and no sentinel could be sent',
+  'foreign-marker': 'an answer held a live marker of another owner',
+};
+
+export function outFinding(reason: OutReason): GatewayFinding {
+  return {
+    id: 'engine-out',
+    severity: 'critical',
+    title: 'The engine left rotation; its open requests were ended',
+    where: { node: 'engine', source: 'rotation' },
+    observed: OUT_WORDS[reason],
+    wanted: 'an engine whose answers are its requests’ own',
+    change: 'See the finding before this one. The engine comes back by itself when self-tests have passed.',
+    references: ['docs/ISOLATION.md'],
+    certain: true,
+  };
+}
+
+export function backFinding(): GatewayFinding {
+  return {
+    id: 'engine-back',
+    severity: 'info',
+    title: 'The engine is back in rotation',
+    where: { node: 'engine', source: 'rotation' },
+    observed: 'self-tests have passed',
+    wanted: 'to know what took it out',
+    change: 'Look for its cause all the same.',
+    references: ['docs/ISOLATION.md'],
+    certain: true,
   };
 }
 

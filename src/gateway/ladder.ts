@@ -22,6 +22,7 @@ import { type ParsedRequest, readRequest } from './policy.js';
 import { Relay } from './relay.js';
 import type { Tenant } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
+import { engineOut } from './watch.js';
 
 /** Tokens of output where nothing bounds them: no `max_tokens`, the guard `admission` off, and a context that is full. */
 const UNBOUNDED_OUTPUT_TOKENS = 16;
@@ -42,8 +43,10 @@ export class Ladder {
   async serve(exchange: Exchange, route: Route): Promise<void> {
     try {
       const account = this.#authenticate(exchange);
+      this.#requireEngine();
       const body = await this.#readBody(exchange, account);
       if (exchange.settled) return;
+      this.#requireEngine();
       const parsed = this.#applyPolicy(route, body);
       const counted = this.#count(parsed);
       const maxTokens = this.#admit(parsed, counted);
@@ -73,6 +76,10 @@ export class Ladder {
       throw new CodedError('invalid_api_key', 'Expected one `Authorization: Bearer` header with a key of a tenant.');
     }
     return this.#context.accounts.get(tenant)!;
+  }
+
+  #requireEngine(): void {
+    if (!this.#context.watch.rotation.isIn) throw engineOut();
   }
 
   /** The parsed body, with its bytes charged to the tenant for as long as they are held. */
@@ -168,7 +175,7 @@ export class Ladder {
     maxTokens: number,
   ): void {
     const { room, upstream } = this.#context;
-    const relay = new Relay(this.#context, exchange, parsed, counted);
+    const relay = new Relay(this.#context, exchange, account, parsed, counted);
     // The last token's KV is never stored. Without admission a request may exceed the pool, and the engine is to see it.
     const tokens = this.#on('admission') ? counted + maxTokens - 1 : 0;
     const ticket = room.enter(account, tokens, {

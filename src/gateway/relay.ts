@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { type GuardBits, guardBit } from '../handoff/guards.js';
+import type { MarkerHit } from '../markers/marker-index.js';
 import type {
   FinishReason,
   PromptCounts,
@@ -15,10 +16,25 @@ import { STREAM_STALL_MS_MAX } from './bounds.js';
 import type { LadderContext } from './context.js';
 import type { Exchange, Interruption } from './exchange.js';
 import { shownWords, tenantError, type OwnNumbers } from './engine-words.js';
-import { completionFinding, engineErrorFinding, internalFinding, usageFinding } from './findings.js';
+import {
+  completionFinding,
+  engineErrorFinding,
+  foreignMarkerFinding,
+  internalFinding,
+  usageFinding,
+} from './findings.js';
+import type { StreamGuard } from './live-markers.js';
 import type { ParsedRequest } from './policy.js';
-import { isCount, judgeCounts, judgeFinish, sensibleCached, sensibleReason, type Verdict } from './verdict.js';
-import type { Ticket } from './waiting.js';
+import {
+  isCount,
+  isSuspicion,
+  judgeCounts,
+  judgeFinish,
+  sensibleCached,
+  sensibleReason,
+  type Verdict,
+} from './verdict.js';
+import type { TenantAccount, Ticket } from './waiting.js';
 
 const USAGE: GuardBits = guardBit('usage');
 const POLICY: GuardBits = guardBit('policy');
@@ -30,12 +46,15 @@ const POLICY: GuardBits = guardBit('policy');
 export class Relay implements UpstreamSink {
   readonly #context: LadderContext;
   readonly #exchange: Exchange;
+  readonly #account: TenantAccount;
   readonly #parsed: ParsedRequest;
   /** Tokens of the prompt as counted here. */
   readonly #counted: number;
   readonly #head: AnswerHead;
   readonly #stops: StopMatcher;
   readonly #chunks: ChunkWriter | null;
+  /** Null: no marker is live. */
+  #guard: StreamGuard | null = null;
   /** Tokens of output that were granted. */
   #maxTokens = 0;
   #ticket: Ticket | null = null;
@@ -49,9 +68,16 @@ export class Relay implements UpstreamSink {
   #ended = false;
   #stalled = false;
 
-  constructor(context: LadderContext, exchange: Exchange, parsed: ParsedRequest, counted: number) {
+  constructor(
+    context: LadderContext,
+    exchange: Exchange,
+    account: TenantAccount,
+    parsed: ParsedRequest,
+    counted: number,
+  ) {
     this.#context = context;
     this.#exchange = exchange;
+    this.#account = account;
     this.#parsed = parsed;
     this.#counted = counted;
     this.#head = {
@@ -68,6 +94,7 @@ export class Relay implements UpstreamSink {
   dispatch(ticket: Ticket, upstream: Upstream, request: UpstreamRequest): void {
     this.#ticket = ticket;
     this.#maxTokens = request.maxTokens;
+    this.#guard = this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt);
     this.#exchange.onInterrupt = (why) => this.#interrupted(why);
     try {
       this.#run = upstream.start(request, this);
@@ -98,7 +125,8 @@ export class Relay implements UpstreamSink {
     if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
     if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
     this.#came += tokens;
-    const leaving = this.#stops.push(piece);
+    const leaving = this.#guardedText(this.#stops.push(piece));
+    if (leaving === null) return;
     if (this.#chunks === null) this.#text += leaving;
     else this.#stream(this.#chunks, leaving);
     if (this.#stops.hit) this.#abort();
@@ -164,6 +192,7 @@ export class Relay implements UpstreamSink {
     if (verdict === 'agrees' || !this.#guarded) return true;
     const { metrics, findings } = this.#context;
     metrics.guardHit('usage');
+    metrics.safety.doubted(verdict);
     findings.raise(usageFinding(verdict, this.#counted, said, completionTokens));
     this.#fail(
       new CodedError(
@@ -171,20 +200,52 @@ export class Relay implements UpstreamSink {
         'The engine did not count the prompt that was sent, so its answer was withheld. Send the request again.',
       ),
     );
+    if (isSuspicion(verdict)) this.#context.watch.suspect(this.#counted);
     return false;
+  }
+
+  /** What of the text may leave by now; null: it held what belongs to somebody else, and the request has ended. */
+  #guardedText(text: string): string | null {
+    if (this.#guard === null) return text;
+    const leaving = this.#guard.push(text);
+    if (this.#guard.foreign === null) return leaving;
+    this.#failForeign(this.#guard.foreign);
+    return null;
+  }
+
+  #lastText(): string | null {
+    const rest = this.#guardedText(this.#stops.flush());
+    return rest === null || this.#guard === null ? rest : rest + this.#guard.flush();
+  }
+
+  /** Proof. The request itself ends first, then everything else on that engine. */
+  #failForeign({ marker, length }: MarkerHit): void {
+    const { metrics, findings, watch } = this.#context;
+    metrics.safety.doubted('foreign-marker');
+    findings.raise(foreignMarkerFinding(marker.owner, length));
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The answer could not be verified and was withheld. Send the request again.',
+      ),
+    );
+    watch.prove(this.#counted);
   }
 
   /** What came is no text, whatever guards are on: nothing of it may leave. */
   #failNonsense(): void {
     const nothing = { promptTokens: this.#counted, prefillTokens: null };
+    this.#context.metrics.safety.doubted('nonsense');
     this.#context.findings.raise(usageFinding('nonsense', this.#counted, nothing, null));
     this.#fail(new CodedError('engine_failed', 'The engine sent something that is no answer. Send the request again.'));
+    this.#context.watch.suspect(this.#counted);
   }
 
   #complete(reason: FinishReason, usage: Usage, engineAnswer: Readonly<Record<string, unknown>> | undefined): void {
     const { metrics, clock, guards } = this.#context;
+    const rest = this.#lastText();
+    if (rest === null) return;
     metrics.answered(clock.nowMs() - this.#exchange.arrivedMs);
-    const rest = this.#stops.flush();
     if (this.#chunks !== null) {
       this.#beginStream(this.#chunks);
       const last = rest === '' ? '' : this.#chunks.text(rest);

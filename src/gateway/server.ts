@@ -4,6 +4,7 @@ import { CodedError } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
+import type { Marker } from '../markers/marker.js';
 import type { Upstream } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,
@@ -24,6 +25,7 @@ import { Ladder, requestTokensMax } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
 import type { TenantRegistry } from './tenants.js';
 import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
+import { engineOut, Watch } from './watch.js';
 
 export interface GatewayOptions {
   readonly upstream: Upstream;
@@ -50,6 +52,10 @@ export interface GatewayOptions {
   readonly waitMsMax?: number;
   /** How long open requests may go on when the gateway closes. @default CLOSE_GRACE_MS */
   readonly closeGraceMs?: number;
+  /** Live markers: what must turn up in answers to its owner, a tenant's name, only. */
+  readonly markers?: readonly Marker[];
+  /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
+  readonly sentinels?: boolean;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
@@ -61,6 +67,7 @@ export class Gateway {
   readonly metrics: GatewayMetrics;
   readonly accounts: readonly TenantAccount[];
   readonly room: WaitingRoom;
+  readonly watch: Watch;
   readonly #options: GatewayOptions;
   readonly #listener: Listener;
   readonly #ladder: Ladder;
@@ -88,14 +95,26 @@ export class Gateway {
       standingHeaders: standing,
       refused: (error) => this.metrics.refused(error.code),
     };
+    const findings = new BoundedFindings(options.findings);
+    this.watch = new Watch({
+      clock,
+      upstream,
+      room: this.room,
+      findings,
+      metrics: this.metrics.safety,
+      markers: options.markers ?? [],
+      sentinels: options.sentinels ?? true,
+      onOut: () => this.#endAll(engineOut),
+    });
     const context: LadderContext = {
       upstream,
       registry: tenants,
       accounts: new Map(this.accounts.map((account) => [account.tenant, account])),
       room: this.room,
+      watch: this.watch,
       guards,
       metrics: this.metrics,
-      findings: new BoundedFindings(options.findings),
+      findings,
       clock,
       bodyBytesMax: options.bodyBytesMax ?? BODY_BYTES_MAX,
       temperatureDefault: options.temperatureDefault ?? 1,
@@ -127,11 +146,18 @@ export class Gateway {
     return this.#closing;
   }
 
+  /** Ends everything that waits or runs with an error. */
+  #endAll(error: () => CodedError): void {
+    this.room.refuseAll(error);
+    for (const exchange of this.#open) exchange.interrupt(error());
+  }
+
   async #close(graceMs: number): Promise<void> {
     const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
+    this.watch.close();
     this.room.refuseAll(shuttingDown);
     const failing = this.#options.clock.after(graceMs, () => {
-      for (const exchange of this.#open) exchange.interrupt(shuttingDown());
+      this.#endAll(shuttingDown);
       this.#options.clock.soon(() => this.#listener.closeIdle());
     });
     await closed;
@@ -158,6 +184,7 @@ export class Gateway {
     if (path === '/health') {
       requireMethod(request, 'GET');
       if (this.#closing !== null) throw shuttingDown();
+      if (!this.watch.rotation.isIn) throw engineOut();
       exchange.answer(200, '{"status":"ok"}');
       return;
     }

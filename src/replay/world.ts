@@ -79,6 +79,8 @@ export class World {
       faults,
       stats: () => this.engine.coordinator.stats(),
       temperatureDefault: 0,
+      // A script says which requests there are; the gateway sends none of its own.
+      sentinels: false,
     });
   }
 
