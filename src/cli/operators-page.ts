@@ -15,7 +15,7 @@ import type { Capacity, Upstream } from '../upstream/upstream.js';
 
 export interface PageSources {
   readonly upstream: Upstream;
-  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'room'>;
+  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'room' | 'shield'>;
   readonly findings: Pick<FindingLog, 'list'>;
   readonly clock: Clock;
   readonly guards: GuardBits;
@@ -52,7 +52,7 @@ async function readState(sources: PageSources, startedMs: number): Promise<Dashb
       admitted: numbers.admitted,
       clamped: numbers.clamped,
       refused: refusals.reduce((total, { count }) => total + count, 0),
-      shielded: null,
+      shielded: gateway.metrics.safety.shieldedCount + gateway.shield.open,
     },
     tenants: tenantsPart(
       gateway.accounts.map(({ tenant, running, waiting, leasedTokens, drainingTokens }) => ({

@@ -79,3 +79,11 @@ export const PASSES_AFTER_PROOF = 3;
 
 /** Markers of past sentinels that answers are still searched for. */
 export const SENTINEL_MARKERS_MAX = 64;
+
+/**
+ * Requests of one tenant that go on to their first token after their client has left, the tokens of their prompts together, and the
+ * time of each: a burst of impatient clients, not a way to keep an engine busy for nobody. Past any of them a request is aborted at once.
+ */
+export const SHIELDED_MAX = 8;
+export const SHIELDED_TOKENS_MAX = 65_536;
+export const SHIELDED_MS_MAX = 10_000;

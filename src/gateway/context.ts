@@ -3,6 +3,7 @@ import type { GuardBits } from '../handoff/guards.js';
 import type { Upstream } from '../upstream/upstream.js';
 import type { FindingSink } from './findings.js';
 import type { GatewayMetrics } from './metrics.js';
+import type { Shield } from './shield.js';
 import type { Tenant, TenantRegistry } from './tenants.js';
 import type { TenantAccount, WaitingRoom } from './waiting.js';
 import type { Watch } from './watch.js';
@@ -14,6 +15,7 @@ export interface LadderContext {
   readonly accounts: ReadonlyMap<Tenant, TenantAccount>;
   readonly room: WaitingRoom;
   readonly watch: Watch;
+  readonly shield: Shield;
   readonly guards: GuardBits;
   readonly metrics: GatewayMetrics;
   readonly findings: FindingSink;

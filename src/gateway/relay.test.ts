@@ -88,8 +88,8 @@ describe('a client that leaves', () => {
 
   for (const phase of ['prefill', 'decode'] as const) {
     for (const stream of [false, true]) {
-      test(`before ${phase}, ${stream ? 'streamed' : 'whole'}: one abort, and all comes back`, async () => {
-        const harness = await start();
+      test(`before ${phase}, ${stream ? 'streamed' : 'whole'}, past its shield: one abort, and all comes back`, async () => {
+        const harness = await start({ shield: { requestsMax: 0 } });
         harness.engine.hold = phase;
         const client = await rawPost(harness, 'hello', { stream });
         await until(harness.clock, 'it runs', () => harness.engine.runs.length === 1);
@@ -111,7 +111,7 @@ describe('a client that leaves', () => {
   });
 
   test('keeps its tokens draining, and not leased, until the engine has let go', async () => {
-    const harness = await start();
+    const harness = await start({ shield: { requestsMax: 0 } });
     harness.engine.hold = 'decode';
     harness.engine.holdRelease = true;
     const client = await rawPost(harness, 'hello', { max_tokens: 12 });

@@ -25,6 +25,7 @@ import {
 } from './findings.js';
 import type { StreamGuard } from './live-markers.js';
 import type { ParsedRequest } from './policy.js';
+import type { Shielded } from './shield.js';
 import {
   isCount,
   isSuspicion,
@@ -63,6 +64,8 @@ export class Relay implements UpstreamSink {
   /** Tokens of output that came, and that the reader took. Invariant: acknowledged <= came. */
   #came = 0;
   #acknowledged = 0;
+  /** The client has left and the request goes on to its first token. */
+  #shielded: Shielded | null = null;
   #abortWanted = false;
   #aborted = false;
   #ended = false;
@@ -116,11 +119,13 @@ export class Relay implements UpstreamSink {
   }
 
   started(counts: PromptCounts | null): void {
-    if (this.#exchange.settled || counts === null) return;
+    // Counts are judged for nobody too: what they say of the engine concerns everybody.
+    if (counts === null || this.#abortWanted) return;
     this.#believe(judgeCounts(this.#counted, counts), counts, null);
   }
 
   text(piece: string, tokens: number): void {
+    if (this.#shielded !== null) return this.#endShield();
     if (this.#exchange.settled || this.#stops.hit) return;
     if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
     if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
@@ -137,6 +142,7 @@ export class Relay implements UpstreamSink {
     assert(!this.#ended, 'an upstream ends a request once');
     this.#ended = true;
     this.#ticket!.ended();
+    this.#shielded?.over('ended');
     if (this.#exchange.settled) return;
     if (end.kind === 'failed') this.#failAsEngine(end);
     else if (end.kind === 'finished') this.#finished(end);
@@ -150,8 +156,19 @@ export class Relay implements UpstreamSink {
   }
 
   #interrupted(why: Interruption): void {
-    if (why === 'gone') this.#abort();
-    else this.#fail(why);
+    if (why !== 'gone') this.#fail(why);
+    else if (this.#came > 0 || this.#abortWanted || this.#ended || !this.#enterShield()) this.#abort();
+  }
+
+  #enterShield(): boolean {
+    this.#shielded = this.#context.shield.enter(this.#account, this.#counted, () => this.#abort());
+    return this.#shielded !== null;
+  }
+
+  /** The first token has come, so the transfer is over: now the protocol ends the request. */
+  #endShield(): void {
+    this.#shielded!.over('first_token');
+    this.#abort();
   }
 
   #finished(end: Extract<UpstreamEnd, { kind: 'finished' }>): void {

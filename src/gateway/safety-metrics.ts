@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { ShieldOutcome } from './shield.js';
 import type { OutReason, SentinelOutcome } from './rotation.js';
 import type { Verdict } from './verdict.js';
 
@@ -8,6 +9,10 @@ export class SafetyMetrics {
   readonly #sentinels: Counter;
   readonly #outs: Counter;
   readonly #inRotation: Gauge;
+  readonly #shielded: Counter;
+  readonly #shieldedTokens: Counter;
+  readonly #shieldedSeconds: Counter;
+  #shieldedCount = 0;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -35,6 +40,28 @@ export class SafetyMetrics {
       registers,
     });
     this.#inRotation.set(1);
+    const shielded = (what: string, help: string): Counter =>
+      new Counter({ name: `cofferdam_shielded_${what}_total`, help, labelNames: ['outcome'], registers });
+    this.#shielded = shielded('requests', 'Requests whose client left before the first token, by what became of them');
+    this.#shieldedTokens = shielded('prompt_tokens', 'Tokens of the prompts of shielded requests');
+    this.#shieldedSeconds = shielded('seconds', 'Time that shielded requests went on without a client');
+  }
+
+  /** Requests that were shielded since the start, open ones not included. */
+  get shieldedCount(): number {
+    return this.#shieldedCount;
+  }
+
+  shielded(outcome: ShieldOutcome, promptTokens: number, ms: number): void {
+    this.#shieldedCount++;
+    this.#shielded.inc({ outcome });
+    this.#shieldedTokens.inc({ outcome }, promptTokens);
+    this.#shieldedSeconds.inc({ outcome }, ms / 1000);
+  }
+
+  /** A client left past its tenant's bound. */
+  shieldRefused(): void {
+    this.#shielded.inc({ outcome: 'over_bound' });
   }
 
   doubted(verdict: Exclude<Verdict, 'agrees'> | 'foreign-marker'): void {

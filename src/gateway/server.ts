@@ -23,6 +23,7 @@ import { Exchange, type ExchangeContext } from './exchange.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { Ladder, requestTokensMax } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
+import { Shield, type ShieldBounds } from './shield.js';
 import type { TenantRegistry } from './tenants.js';
 import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
 import { engineOut, Watch } from './watch.js';
@@ -56,6 +57,8 @@ export interface GatewayOptions {
   readonly markers?: readonly Marker[];
   /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
   readonly sentinels?: boolean;
+  /** What goes on for clients that left before the first token. @default the bounds of `bounds.ts` */
+  readonly shield?: ShieldBounds;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
@@ -68,6 +71,7 @@ export class Gateway {
   readonly accounts: readonly TenantAccount[];
   readonly room: WaitingRoom;
   readonly watch: Watch;
+  readonly shield: Shield;
   readonly #options: GatewayOptions;
   readonly #listener: Listener;
   readonly #ladder: Ladder;
@@ -106,12 +110,19 @@ export class Gateway {
       sentinels: options.sentinels ?? true,
       onOut: () => this.#endAll(engineOut),
     });
+    this.shield = new Shield({
+      clock,
+      ...options.shield,
+      onOver: (outcome, promptTokens, ms) => this.metrics.safety.shielded(outcome, promptTokens, ms),
+      onRefused: () => this.metrics.safety.shieldRefused(),
+    });
     const context: LadderContext = {
       upstream,
       registry: tenants,
       accounts: new Map(this.accounts.map((account) => [account.tenant, account])),
       room: this.room,
       watch: this.watch,
+      shield: this.shield,
       guards,
       metrics: this.metrics,
       findings,
@@ -149,12 +160,14 @@ export class Gateway {
   /** Ends everything that waits or runs with an error. */
   #endAll(error: () => CodedError): void {
     this.room.refuseAll(error);
+    this.shield.cutAll();
     for (const exchange of this.#open) exchange.interrupt(error());
   }
 
   async #close(graceMs: number): Promise<void> {
     const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
     this.watch.close();
+    this.shield.cutAll();
     this.room.refuseAll(shuttingDown);
     const failing = this.#options.clock.after(graceMs, () => {
       this.#endAll(shuttingDown);
