@@ -167,7 +167,7 @@ export class Gateway {
   async #close(graceMs: number): Promise<void> {
     const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
     this.watch.close();
-    this.shield.cutAll();
+    this.shield.close();
     this.room.refuseAll(shuttingDown);
     const failing = this.#options.clock.after(graceMs, () => {
       this.#endAll(shuttingDown);

@@ -49,6 +49,7 @@ export class Shield {
   readonly #tokensMax: number;
   readonly #msMax: number;
   readonly #open = new Set<Entry>();
+  #isClosed = false;
 
   constructor(options: ShieldOptions) {
     this.#options = options;
@@ -66,7 +67,7 @@ export class Shield {
   enter(account: TenantAccount, promptTokens: number, abort: () => void): Shielded | null {
     const own = [...this.#open].filter((entry) => entry.account === account);
     const tokens = own.reduce((sum, entry) => sum + entry.promptTokens, promptTokens);
-    if (own.length >= this.#requestsMax || tokens > this.#tokensMax) {
+    if (this.#isClosed || own.length >= this.#requestsMax || tokens > this.#tokensMax) {
       this.#options.onRefused();
       return null;
     }
@@ -75,6 +76,12 @@ export class Shield {
     const entry: Entry = { account, promptTokens, sinceMs: clock.nowMs(), abort, timer };
     this.#open.add(entry);
     return { over: (outcome) => this.#over(entry, outcome) };
+  }
+
+  /** Aborts all of them, and takes no more. */
+  close(): void {
+    this.#isClosed = true;
+    this.cutAll();
   }
 
   /** Aborts all of them. */
