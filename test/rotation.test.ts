@@ -38,7 +38,7 @@ test('a prompt above the true pool is withheld, a sentinel as long fails, the en
     assert.equal(gateway.gateway.watch.rotation.reason, 'sentinel-failed');
     assert.ok(
       sizes().every((tokens) => tokens > 900 && tokens <= 1000),
-      `${sizes()}`,
+      sizes().join(' '),
     );
     assert.equal((await gateway.post(TEXT, theirs, { key: GLOBEX_KEY })).status, 503);
     assert.equal(sizes().length, 1);
