@@ -24,6 +24,9 @@ const OWN = makeMarker(SECRET, 'acme', 'worst', 0);
 
 type Act = (gateway: RealGateway, chance: Prng) => Promise<void>;
 
+/** What the tenant has open: when the time is over, it leaves all of it. */
+const open = new Set<Asking>();
+
 /** Asks, and leaves after a while, or stays. */
 async function ask(gateway: RealGateway, chance: Prng, body: Record<string, unknown>, leaves = 0.5): Promise<void> {
   let asking: Asking | null = null;
@@ -33,12 +36,14 @@ async function ask(gateway: RealGateway, chance: Prng, body: Record<string, unkn
   };
   const bytes = chance.chance(0.1) ? { bytes: chance.between(1, 60) } : {};
   asking = askCompletion({ url: gateway.url, key: ACME_KEY, body, onText, ...bytes });
+  open.add(asking);
   const mustLeave = 'bytes' in bytes || chance.chance(leaves);
   if (mustLeave) {
     await sleep(gateway.clock, chance.below(60));
     asking.leave();
   }
   await asking.answered;
+  open.delete(asking);
 }
 
 /** Bytes as they are, on a socket that is closed at some moment. */
@@ -150,6 +155,9 @@ test(`one tenant's worst for ${SECONDS} s takes no engine from another (seed ${S
   const gateway = await startRealGateway(engine, { markers: [...THEIRS, OWN], tenantOpenMax: 40 });
   const chance = new Prng(SEED);
   const endMs = gateway.clock.nowMs() + SECONDS * 1000;
+  gateway.clock.after(SECONDS * 1000, () => {
+    for (const asking of open) asking.leave();
+  });
   const acts = new Map<string, number>();
   let answered = 0;
   const lane = async (own: Prng, first: string | undefined): Promise<void> => {
