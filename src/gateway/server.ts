@@ -124,12 +124,7 @@ export class Gateway {
       sentinels: options.sentinels ?? true,
       onOut: () => this.#endAll(engineOut),
     });
-    this.shield = new Shield({
-      clock,
-      ...options.shield,
-      onOver: (outcome, promptTokens, ms) => this.metrics.safety.shielded(outcome, promptTokens, ms),
-      onRefused: () => this.metrics.safety.shieldRefused(),
-    });
+    this.shield = newShield(options, this.metrics);
     const context: LadderContext = {
       upstream,
       registry: tenants,
@@ -315,6 +310,15 @@ function newRoom(options: GatewayOptions): WaitingRoom {
     ...(options.tenantOpenMax === undefined ? {} : { tenantOpenMax: options.tenantOpenMax }),
     ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
     ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
+  });
+}
+
+function newShield({ clock, shield }: GatewayOptions, { safety }: GatewayMetrics): Shield {
+  return new Shield({
+    clock,
+    ...shield,
+    onOver: (outcome, promptTokens, ms) => safety.shielded(outcome, promptTokens, ms),
+    onRefused: () => safety.shieldRefused(),
   });
 }
 
