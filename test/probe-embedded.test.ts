@@ -87,16 +87,16 @@ describe(`the prober against the embedded server (seed ${SEED})`, () => {
   test('a restart in the middle of long prompts leaves nothing for others', { skip }, async () => {
     let served = await started();
     const { url } = served.facts;
-    let again: Promise<Served> | null = null;
+    const again: Promise<Served>[] = [];
     const say = (line: string): void => {
       if (!line.includes('restart one node now')) return;
       served.child.kill('SIGKILL');
-      again = served.ended.then(() => started('--port', new URL(url).port));
+      again.push(served.ended.then(() => started('--port', new URL(url).port)));
     };
     try {
       const result = await probed(url, restart, { say });
-      assert.ok(again !== null);
-      served = await again;
+      assert.equal(again.length, 1);
+      served = await again[0]!;
       assert.equal(result.verdict, 'isolated', `${result.control} ${result.evidence.join('\n')}`);
       assert.ok(Number(result.figures?.afterAnswered) >= 30);
     } finally {
