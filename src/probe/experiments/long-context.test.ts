@@ -50,6 +50,20 @@ describe('long-context', () => {
     assert.match(lied.evidence.join('\n'), /2016 tokens: 22 right/);
   });
 
+  test('forgives a model that loses a code now and then, not one that loses a place', async () => {
+    let asked = 0;
+    const model = (ask: Ask): Faked => (++asked % 7 === 0 ? { content: ' word' } : recalling(ask));
+    const { lab, asks } = fakeLab({ seed: 8, ask: model });
+    const result = await longContext.run(lab);
+    assert.equal(result.verdict, 'isolated');
+    assert.match(result.evidence[0] ?? '', /22 right \(\d at another try\)/);
+    assert.ok(asks.length > 66 && asks.length <= longContext.plan(lab).requests);
+    const hole = (ask: Ask): Faked => (ask.prompt.indexOf('KVC-') < 40 ? { content: ' word' } : recalling(ask));
+    const lost = await longContext.run(fakeLab({ seed: 9, ask: hole }).lab);
+    assert.equal(lost.verdict, 'no-power');
+    assert.match(lost.evidence[0] ?? '', /20 right, 2 wrong \(at 0 %;/);
+  });
+
   test("says leaks where the end of a long context holds the other tenant's", async () => {
     const last = new Map<string, string>();
     const mixing = (ask: Ask): Faked => {

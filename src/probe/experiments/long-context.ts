@@ -9,6 +9,8 @@ import type { ProbeTenant } from '../target.js';
 const DEPTHS = 11;
 const SHARES: readonly number[] = [0.25, 0.5, 1];
 const TENANTS = 2;
+/** A code that is lost is tried anew, twice: what a model mistakes now and then is no place that is not read. */
+const TRIES = 3;
 const ANSWER_TOKENS = 48;
 /** Names of one length may count a few tokens more or less. */
 const SLACK_TOKENS = 16;
@@ -26,6 +28,8 @@ interface Trial {
   readonly depth: number;
   readonly outcome: LongOutcome;
   readonly id: string;
+  /** Times it was asked for. */
+  readonly tries: number;
 }
 
 /** Is the whole context that is advertised read, and is it each tenant's own? */
@@ -33,7 +37,7 @@ export const longContext: Experiment = {
   name: 'long-context',
   required: false,
   method: {
-    does: 'Fills a quarter, a half and the whole of the advertised context with prompts that state one code each, at eleven depths from the first token to the last, and ask for it, for two tenants at once. Every answer is searched for markers of others.',
+    does: 'Fills a quarter, a half and the whole of the advertised context with prompts that state one code each, at eleven depths from the first token to the last, and ask for it, for two tenants at once; a lost one is tried anew, twice. Every answer is searched for markers of others.',
     control: 'The shortest prompts must give their codes back.',
     tells:
       "From which length and at which depth a prompt is no longer read, and whether what is read instead is another tenant's.",
@@ -55,8 +59,8 @@ export const longContext: Experiment = {
     // And one of each length, short, to measure.
     const measured = lengths.length * tenants;
     return {
-      requests: lengths.length * tenants * DEPTHS + measured,
-      tokens: tokens * tenants * DEPTHS + measured * TOKENS_MIN,
+      requests: lengths.length * tenants * DEPTHS * TRIES + measured,
+      tokens: tokens * tenants * DEPTHS * TRIES + measured * TOKENS_MIN,
       seconds: null,
     };
   },
@@ -96,15 +100,20 @@ async function* trialsOf(lab: Lab, tenant: ProbeTenant, tokens: number): AsyncGe
   const measured = fresh();
   const pieces = Math.max(0, tokens - (await ruler.overhead((count) => make(count, DEPTHS >> 1, measured))));
   for (let depth = 0; depth < DEPTHS; depth++) {
-    const needle = fresh();
-    const answer = await lab.ask({
-      tenant,
-      prompt: make(pieces, depth, needle),
-      maxTokens: ANSWER_TOKENS,
-      stream: false,
-      deadlineMs: DEADLINE_MS,
-    });
-    yield { tokens, depth, outcome: classifyLong(answer, tokens, needle.code), id: answer.id };
+    for (let tries = 1; tries <= TRIES; tries++) {
+      const needle = fresh();
+      const answer = await lab.ask({
+        tenant,
+        prompt: make(pieces, depth, needle),
+        maxTokens: ANSWER_TOKENS,
+        stream: false,
+        deadlineMs: DEADLINE_MS,
+      });
+      const outcome = classifyLong(answer, tokens, needle.code);
+      if (outcome === 'wrong' && tries < TRIES) continue;
+      yield { tokens, depth, outcome, id: answer.id, tries };
+      break;
+    }
   }
 }
 
@@ -158,8 +167,11 @@ function lengthWords(tokens: number, trials: readonly Trial[]): string {
     const list = trials.filter((trial) => trial.outcome === outcome);
     if (list.length === 0) return [];
     const depths = [...new Set(list.map(({ depth }) => `${Math.round((100 * depth) / (DEPTHS - 1))} %`))].join(', ');
+    const again = list.filter(({ tries }) => tries > 1).length;
     return [
-      outcome === 'right' ? `${list.length} right` : `${list.length} ${outcome} (at ${depths}; ${list[0]!.id} and on)`,
+      outcome === 'right'
+        ? `${list.length} right${again === 0 ? '' : ` (${again} at another try)`}`
+        : `${list.length} ${outcome} (at ${depths}; ${list[0]!.id} and on)`,
     ];
   });
   return `${tokens} tokens: ${counts.join(', ')}.`;
