@@ -91,6 +91,7 @@ class VerbRun {
         bound,
         keepText,
         allowDestructive,
+        interactive: this.#io.ask !== undefined,
         version: this.#version,
         clock: this.#clock,
         journal: { write: (record) => this.#write(record, journal), close: () => {} },

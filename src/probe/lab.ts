@@ -49,6 +49,8 @@ export interface LabOptions {
   /** The upper bound of the leak rate above which a run has no power. */
   readonly bound: number;
   readonly allowDestructive: boolean;
+  /** Whether an operator reads what is said and can act on it. @default false */
+  readonly interactive?: boolean;
   readonly say: (line: string) => void;
   /** Hears of each hit, with the two requests as they were sent: they may be replayed, and are not recorded. */
   readonly onHit?: (hit: Hit, requests: HitRequests) => void;

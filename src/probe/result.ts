@@ -1,6 +1,13 @@
 /** What experiments say: verdicts, hits, figures. */
-/** In words of the report. `not-run`: it was not asked for, or stopped before it could say anything. */
-export const EXPERIMENT_VERDICTS = ['isolated', 'leaks', 'starves', 'no-power', 'could-not-run'] as const;
+/** In words of the report. `no-cache-seen`: there was nothing that could be shared, which counts neither way. */
+export const EXPERIMENT_VERDICTS = [
+  'isolated',
+  'leaks',
+  'starves',
+  'no-power',
+  'could-not-run',
+  'no-cache-seen',
+] as const;
 export type ExperimentVerdict = (typeof EXPERIMENT_VERDICTS)[number];
 
 /** One piece of another tenant's data in an answer: what an engine's maintainers would ask for. */

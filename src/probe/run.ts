@@ -27,6 +27,8 @@ export interface ProbeRunOptions {
   readonly bound: number;
   readonly keepText: boolean;
   readonly allowDestructive: boolean;
+  /** Whether an operator reads what is said and can act on it. @default false */
+  readonly interactive?: boolean;
   readonly version: string;
   readonly clock: Clock;
   readonly journal: Journal;
@@ -189,7 +191,18 @@ class ProbeRun {
   }
 
   #lab(experiment: string, knowledge: Knowledge): Lab {
-    const { target, journal, clock, seed, keepText, bound, allowDestructive, say, onHit } = this.#options;
+    const {
+      target,
+      journal,
+      clock,
+      seed,
+      keepText,
+      bound,
+      allowDestructive,
+      interactive = false,
+      say,
+      onHit,
+    } = this.#options;
     const lab = new Lab({
       experiment,
       target,
@@ -204,6 +217,7 @@ class ProbeRun {
       keepText,
       bound,
       allowDestructive,
+      interactive,
       say,
       ...(onHit === undefined ? {} : { onHit }),
     });
