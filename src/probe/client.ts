@@ -243,6 +243,7 @@ class ProbeExchange {
       error: reader.error,
       retryAfterS: this.#retryAfterS,
       models: reader.models,
+      transfer: reader.transfer,
     });
   }
 }

@@ -2,6 +2,7 @@ import type { Experiment } from './experiment.js';
 import { abortStorm } from './experiments/abort-storm.js';
 import { boundary } from './experiments/boundary.js';
 import { canary } from './experiments/canary.js';
+import { handles } from './experiments/handles.js';
 
 /** Every experiment, in the order in which they run. */
-export const EXPERIMENTS: readonly Experiment[] = [boundary, canary, abortStorm];
+export const EXPERIMENTS: readonly Experiment[] = [boundary, canary, abortStorm, handles];
