@@ -66,7 +66,9 @@ export class CannedEngine {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
+      const text = Buffer.concat(chunks).toString('utf8');
+      // A GET has none.
+      const body = JSON.parse(text === '' ? '{}' : text) as Record<string, unknown>;
       const what = { path: request.url ?? '', headers: request.headers, body };
       if (this.keepsRequests) this.requests.push(what);
       if (this.#options.instead?.(what, response) === true) return;
