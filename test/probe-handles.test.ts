@@ -9,6 +9,7 @@ import { startServe } from './support/program.js';
 import { HastyClock, PROBE_KEYS, PROBE_TENANT_FLAGS, type Probed, type Probing, probed } from './support/probing.js';
 import {
   answerJson,
+  answerText,
   isPrompt,
   promptOf,
   recalled,
@@ -18,6 +19,8 @@ import {
 } from './support/recalling-engine.js';
 import type { CannedEngine, CannedRequest } from './support/canned-engine.js';
 
+/** Those of the real program take some seconds each. */
+const LONG = process.env.COFFERDAM_LONG === '1';
 const SEED = Number(process.env.SEED ?? 5);
 
 async function tried(
@@ -91,7 +94,7 @@ test('where answers change by themselves, nothing is called a leak, and nothing 
   let count = 0;
   const always = await tried({ answers: (request) => `${recalled(request).slice(0, 31)}${count++}` });
   assert.equal(always.result.verdict, 'no-power', said(always));
-  assert.match(said(always), /differed when it was asked again.*no field was tried/);
+  assert.match(said(always), /differed when it was asked again/);
   let changes = 0;
   // After the controls: one answer changes, and so do those that are asked to confirm it.
   const later = await tried({
@@ -118,22 +121,21 @@ test('a namespace that holds what another tenant wrote is found by asking for it
 });
 
 test('a request that disturbs another one by its id is found', async () => {
-  // Whoever comes second under an id takes the first one's place.
-  const open = new Map<string, () => void>();
+  // Two requests under one id, or its beginning: one of them loses its answer.
+  const waits = new Map<string, (() => void)[]>();
   const run = await tried({
     first: (request, response) => {
       const rid = request.body.rid;
-      if (typeof rid !== 'string') return false;
-      const whoever = [...open.keys()].find((id) => id.startsWith(rid));
-      if (isOf(request, 'a') && !rid.endsWith('x')) {
-        open.set(rid, () => answerJson(response, 200, { choices: [{ index: 0, text: '', finish_reason: 'abort' }] }));
-        return true;
-      }
-      if (whoever !== undefined) {
-        open.get(whoever)!();
-        open.delete(whoever);
-      }
-      return false;
+      if (typeof rid !== 'string' || rid.endsWith('x')) return false;
+      const answer = isOf(request, 'a')
+        ? () => answerJson(response, 200, { choices: [{ index: 0, text: '', finish_reason: 'abort' }] })
+        : () => answerText(response, request, recalled(request), promptOf(request).length);
+      const key = rid.slice(0, 10);
+      waits.set(key, [...(waits.get(key) ?? []), answer]);
+      if (waits.get(key)!.length < 2) return true;
+      for (const each of waits.get(key)!) each();
+      waits.delete(key);
+      return true;
     },
   });
   assert.equal(run.result.verdict, 'leaks', said(run));
@@ -169,7 +171,7 @@ test('what changes state is asked for only when it is allowed', async () => {
 test('an endpoint that hangs on a field is left alone after three of them, and that is no power', async () => {
   const run = await tried(
     { first: ({ body }) => body.bootstrap_room !== undefined || body.extra_body !== undefined },
-    { clock: new HastyClock(40) },
+    { clock: new HastyClock(100) },
   );
   assert.equal(run.result.verdict, 'no-power', said(run));
   assert.match(said(run), /^no answer came: extra_body\.kv_transfer_params/m);
@@ -187,7 +189,9 @@ for (const [fault, evidence] of [
   ['stale-handle', /^kv_transfer_params \(another tenant's\): another tenant's marker came back/m],
   ['room-collision', /^bootstrap_room \(both tenants in one\): another tenant's marker came back/m],
 ] as const) {
-  test(`on the real program, ${fault === null ? 'every field is refused' : `the fault ${fault} is found`}`, async () => {
+  test(`on the real program, ${fault === null ? 'every field is refused' : `the fault ${fault} is found`}`, {
+    skip: fault !== null && !LONG,
+  }, async () => {
     const broken = fault === null ? [] : ['--guards', 'off', '--fault', fault];
     const served = await startServe([...PROBE_TENANT_FLAGS, ...broken]);
     try {

@@ -17,7 +17,8 @@ const CHARACTERS_PER_TOKEN = 2;
 /** Requests without an answer, after which no further field is tried. */
 const UNANSWERED_MAX = 3;
 /** Bursts of both tenants in one room, and the requests of each tenant in one. */
-const BURSTS = 6;
+const BURSTS_FINE = 2;
+const BURSTS_MAX = 16;
 const BURST_EACH = 4;
 const CASES_MAX = 64;
 const REQUESTS_PER_CASE_MAX = 5;
@@ -67,7 +68,7 @@ export const handles: Experiment = {
   plan(lab): ExperimentPlan {
     const long = longTokens(lab) + ANSWER_TOKENS;
     const small = CASES_MAX * REQUESTS_PER_CASE_MAX;
-    const burst = BURSTS * BURST_EACH * 2;
+    const burst = BURSTS_MAX * BURST_EACH * 2;
     return {
       requests: PLANTED * 2 + small + burst + routeRequestsMax(lab.options.allowDestructive),
       tokens: (PLANTED * 2 + burst) * long + small * 256,
@@ -77,8 +78,8 @@ export const handles: Experiment = {
 
   async run(lab): Promise<ExperimentResult> {
     const trying = new Trying(lab);
-    const controlled = await trying.control();
-    if (controlled) await trying.everything();
+    await trying.control();
+    await trying.everything();
     return trying.judge(await askRoutes(lab, lab.tenant(1)));
   },
 };
@@ -112,8 +113,7 @@ class Trying {
     this.#theirNeedle = { name: newName(lab.chance), code: '' };
   }
 
-  /** True where an answer that a field changed could be told. */
-  async control(): Promise<boolean> {
+  async control(): Promise<void> {
     await Promise.all(Array.from({ length: PLANTED }, () => this.#plant()));
     if (this.#theirs.length === 0) {
       // Engines that hand prompts over give parameters out only when asked to.
@@ -126,6 +126,10 @@ class Trying {
     this.#plainContent = first.content;
     this.#isStable = answers.every((each) => each.outcome === 'answered' && each.content === first.content);
     this.#isRecalled = recalls(first.content, this.#prompt.needle.code, first.finishReason) !== 'no';
+  }
+
+  /** Whether an answer that a field changed could be told. Another tenant's marker is one in any case. */
+  get #isControlled(): boolean {
     return this.#isStable && this.#isRecalled;
   }
 
@@ -137,7 +141,7 @@ class Trying {
     await this.#tryAll([...guessedCases(own), ...otherCases(aim)]);
     for (const name of ID_FIELDS) await this.#tryId(name);
     const sharesRoom = this.#trials.some(({ name, outcome }) => name === 'bootstrap_room' && outcome !== 'refused');
-    for (let i = 0; i < BURSTS && this.#lab.hits.length === 0; i++) await this.#burst(sharesRoom ? SHARED_ROOM : {});
+    if (sharesRoom) await this.#bursts();
   }
 
   /** Handles of prompts that are just over, since whoever is served next writes over what they name; then one that is stale. */
@@ -175,15 +179,16 @@ class Trying {
     return Math.floor(longTokens(this.#lab) * (this.#lab.knowledge.codeCharactersPerToken ?? CHARACTERS_PER_TOKEN));
   }
 
-  #longPrompt(): Prompt {
+  /** Of the owner, full of its code. */
+  #longPrompt(characters: number): Prompt {
     const needle = { name: newName(this.#lab.chance), code: this.#lab.marker(this.#owner) };
     const line = stated(needle);
-    const lines = Math.max(1, Math.floor(this.#longCharacters() / line.length) - 1);
+    const lines = Math.max(1, Math.floor(characters / line.length) - 1);
     return { needle, text: line.repeat(lines) + asked(needle) };
   }
 
   async #plant(): Promise<void> {
-    const { needle, text } = this.#longPrompt();
+    const { needle, text } = this.#longPrompt(this.#longCharacters());
     const answer = await this.#send(this.#owner, text, { name: '', kind: 'transfer', fields: this.#asksFor });
     if (answer.outcome !== 'answered') return;
     this.#planted++;
@@ -192,15 +197,15 @@ class Trying {
     if (answer.transfer !== null && answer.transfer !== undefined) this.#theirs.push(answer.transfer);
   }
 
-  #send(tenant: ProbeTenant, prompt: string, with_: FieldCase | null): Promise<Answer> {
+  #send(tenant: ProbeTenant, prompt: string, extra: FieldCase | null): Promise<Answer> {
     return this.#lab.ask({
       tenant,
       prompt,
       maxTokens: ANSWER_TOKENS,
       stream: false,
       deadlineMs: DEADLINE_MS,
-      fields: with_?.fields ?? {},
-      headers: with_?.headers ?? {},
+      fields: extra?.fields ?? {},
+      headers: extra?.headers ?? {},
     });
   }
 
@@ -223,11 +228,16 @@ class Trying {
 
   #classify(answer: Answer, hitsBefore: number): FieldOutcome {
     if (this.#lab.hits.length > hitsBefore) return 'foreign';
-    if (answer.outcome === 'answered') return answer.content === this.#plainContent ? 'ignored' : 'effective';
+    if (answer.outcome === 'answered') return this.#isSame(answer);
     if (answer.outcome !== 'refused') return 'unanswered';
     const status = answer.status ?? 0;
     if (status === 429) return 'throttled';
     return status >= 400 && status < 500 ? 'refused' : 'server-error';
+  }
+
+  #isSame({ content }: Answer): FieldOutcome {
+    if (content === this.#plainContent) return 'ignored';
+    return this.#isControlled ? 'effective' : 'changed-anyway';
   }
 
   /** A change counts where it comes again, and the answers without the field are what they were. */
@@ -244,7 +254,7 @@ class Trying {
   async #tryId(field: (typeof ID_FIELDS)[number]): Promise<void> {
     if (this.#unanswered >= UNANSWERED_MAX) return;
     const id = `probe-${newName(this.#lab.chance)}`;
-    const theirs = this.#longPrompt();
+    const theirs = this.#longPrompt(this.#longCharacters());
     const alone = await this.#send(this.#owner, theirs.text, null);
     const named = (value: string): FieldCase => ({ name: field, kind: 'namespace', fields: { [field]: value } });
     for (const [which, value] of [
@@ -268,24 +278,33 @@ class Trying {
     }
   }
 
-  /** Both tenants at once in one room, with prompts of many lengths, over pages that hold the owner's past. */
-  async #burst(fields: Readonly<Record<string, unknown>>): Promise<void> {
-    const { chance } = this.#lab;
-    const each: FieldCase = { name: 'bootstrap_room', kind: 'room', fields };
+  /** A few, and more where they don't all end well. */
+  async #bursts(): Promise<void> {
     const hitsBefore = this.#lab.hits.length;
+    for (let i = 0, fine = 0; i < BURSTS_MAX && fine < BURSTS_FINE; i++) {
+      const answers = await this.#burst();
+      if (answers.every(({ outcome }) => outcome === 'answered')) fine++;
+      if (answers.some(({ outcome }) => outcome === 'hung')) return;
+      const hit = this.#lab.hits[hitsBefore];
+      if (hit === undefined) continue;
+      const name = 'bootstrap_room (both tenants in one)';
+      this.#trials.push({ name, outcome: 'foreign', request: hit.request });
+      return;
+    }
+  }
+
+  /** Both tenants at once in one room, with prompts of many lengths, over pages that hold the owner's past. */
+  #burst(): Promise<Answer[]> {
+    const { chance } = this.#lab;
+    const characters = this.#longCharacters();
+    const room: FieldCase = { name: '', kind: 'room', fields: SHARED_ROOM };
     const sending: Promise<Answer>[] = [];
     for (let i = 0; i < BURST_EACH; i++) {
-      const theirs = this.#newPrompt(this.#owner, chance.below(this.#longCharacters() >> 2));
-      const own = this.#newPrompt(this.#other, chance.below(this.#longCharacters()));
-      sending.push(this.#send(this.#other, own.text, each), this.#send(this.#owner, theirs.text, each));
+      const theirs = this.#longPrompt(chance.below(characters >> 1));
+      const own = this.#newPrompt(this.#other, chance.below(characters));
+      sending.push(this.#send(this.#other, own.text, room), this.#send(this.#owner, theirs.text, room));
     }
-    const answers = await Promise.all(sending);
-    if (this.#lab.hits.length === hitsBefore) return;
-    this.#trials.push({
-      name: 'bootstrap_room (both tenants in one)',
-      outcome: 'foreign',
-      request: this.#lab.hits.at(-1)?.request ?? answers[0]!.id,
-    });
+    return Promise.all(sending);
   }
 
   judge(routes: RouteFindings): ExperimentResult {
@@ -294,8 +313,7 @@ class Trying {
     const working = of('foreign', 'effective');
     const hits = Math.max(this.#lab.hits.length, of('foreign').length) + of('effective').length + routes.open.length;
     const untold = of('changed-anyway', 'throttled', 'unanswered');
-    const controlled = this.#isStable && this.#isRecalled && this.#planted > 0;
-    const powerless = !controlled || untold.length > 0 || routes.unanswered > 0;
+    const powerless = !this.#isControlled || this.#planted === 0 || untold.length > 0 || routes.unanswered > 0;
     return {
       name: 'handles',
       verdict: hits > 0 ? 'leaks' : powerless ? 'no-power' : 'isolated',
@@ -321,8 +339,7 @@ class Trying {
     const given =
       this.#theirs.length > 0 ? `${this.#theirs.length} real handles were given out` : 'no handle was given out';
     const planted = `${this.#planted} prompts of the other tenant were answered, and ${given}`;
-    const judged = this.#isStable && this.#isRecalled ? '' : '; no field was tried';
-    return `The prompt without any field ${code}, ${same}; ${planted}${judged}.`;
+    return `The prompt without any field ${code}, ${same}; ${planted}.`;
   }
 }
 
