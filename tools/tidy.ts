@@ -18,7 +18,7 @@ export const ARROWS: Readonly<Record<string, readonly string[] | 'everything'>> 
   engine: ['handoff', 'kv', 'model', 'tokenizer', 'wire', 'base'],
   upstream: ['handoff', 'wire', 'tokenizer', 'base'],
   gateway: ['handoff', 'upstream', 'tokenizer', 'markers', 'findings', 'wire', 'base'],
-  sim: ['handoff', 'kv', 'engine', 'gateway', 'base'],
+  sim: ['engine', 'gateway', 'model', 'kv', 'handoff', 'tokenizer', 'base'],
   replay: ['sim', 'engine', 'gateway', 'handoff', 'kv', 'markers', 'findings', 'base'],
   audit: ['upstream', 'findings', 'wire', 'base'],
   probe: ['upstream', 'markers', 'tokenizer', 'findings', 'wire', 'base'],
@@ -97,6 +97,7 @@ function isEntry(path: string): boolean {
   return (
     path === 'src/cli/main.ts' ||
     path === 'src/dashboard/client/main.ts' ||
+    path === 'src/verify/page/client/main.ts' ||
     path.endsWith('-worker.ts') ||
     !path.startsWith('src/') ||
     isTest(path)

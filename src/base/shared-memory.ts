@@ -33,8 +33,12 @@ export function newSharedMemory(bytes: number): SharedMemory {
   return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
 }
 
+/** Modules by their text: each is compiled once. Bounded by the modules that are checked in. */
+const compiled = new Map<string, object>();
+
 /** Instantiates a checked-in module over `memory`; answers its exports. */
 export function instantiate(wasmBase64: string, memory: SharedMemory): unknown {
-  const module = new WebAssembly.Module(Buffer.from(wasmBase64, 'base64'));
+  const module = compiled.get(wasmBase64) ?? new WebAssembly.Module(Buffer.from(wasmBase64, 'base64'));
+  compiled.set(wasmBase64, module);
   return new WebAssembly.Instance(module, { env: { memory } }).exports;
 }

@@ -75,6 +75,12 @@ export interface VerifyFlags {
   readonly allFaults?: boolean;
   readonly guards?: string;
   readonly trace?: string;
+  readonly simulate?: boolean;
+  readonly seed?: string;
+  readonly steps?: string;
+  readonly requests?: string;
+  readonly duration?: string;
+  readonly without?: string;
   readonly traceOut?: string;
   readonly symmetry?: boolean;
   readonly memory?: string;

@@ -13,10 +13,20 @@ export function addVerify(program: Command, io: CliIo, finish: (code: number) =>
     .option('--guards <MODE>', 'only on, or only off')
     .option('--symmetry', 'states that differ only in the names of tenants, requests or pages are one')
     .option('--trace <FILE>', 'hold the trace of a real run against the protocol')
+    .option('--simulate', 'seeded worlds of the engine that runs, with every trouble at once')
+    .option('--seed <N>', 'with --simulate: this world; with --duration: from it on (drawn)')
+    .option('--steps <N>', 'with --simulate: steps of each world before it comes to rest (30000)')
+    .option('--requests <N>', 'with --simulate: requests of each world at most (600)')
+    .option('--duration <TIME>', 'with --simulate: worlds are begun for so long: 30s, 5m (10s)')
+    .option('--without <LIST>', 'with --simulate: troubles to leave out: loss,aborts,…')
     .option('--trace-out <FILE>', 'with --fault: write its counterexample there, for `replay --trace`')
     .option('--memory <BYTES>', 'all stores together: 512M, 3G (3G); a run that needs more is incomplete')
-    .option('--output <FORMAT>', 'table or json (table)')
+    .option(
+      '--output <FORMAT>',
+      'table, json, or html[=FILE], a page to step through (table); with --simulate: table, json, with --seed also trace',
+    )
     .action(async (flags: VerifyFlags) => {
-      finish(await (await import('./verify-run.js')).runVerify(flags, io));
+      if (flags.simulate === true) finish(await (await import('./verify-simulate.js')).runSimulate(flags, io));
+      else finish(await (await import('./verify-run.js')).runVerify(flags, io));
     });
 }

@@ -97,7 +97,7 @@ export class Coordinator implements EnginePort {
       landingsRefused: stats.get('landingsRefused') + stats.get('landingsRefusedBefore'),
       guardHits: stats.guardHits(),
       findings: this.#findings,
-      sweep: { prefill: stats.sweep('prefill'), decode: stats.sweep('decode') },
+      ...stats.sweepAndSealed(),
     };
   }
 
@@ -331,12 +331,11 @@ export class Coordinator implements EnginePort {
   #free(slot: number): void {
     const one = this.#slots[slot];
     this.#slots[slot] = undefined;
-    if (one !== undefined) {
-      this.#rooms.leave(one.room);
-      one.sink.released();
-    }
+    if (one !== undefined) this.#rooms.leave(one.room);
+    // Who waits has the slot before the caller hears that it is free: a request submitted from there would take it.
     const next = this.#waiting.shift();
     if (next !== undefined) this.#start(next);
+    one?.sink.released();
     if (this.#slots.every((other) => other === undefined)) this.#idle();
   }
 

@@ -106,10 +106,10 @@ export class PrefillNode {
     if (message.kind === 'decode-down') {
       // Writes for the old pool can only be refused: its table is gone. Let them settle, then use the new one.
       this.#unposted = [];
-      const event = this.machine.event(EventKind.decodeDown, 0, 0);
-      event[E.from] = message.incarnation;
       this.#wire.release();
       this.#settleWrites(Number.POSITIVE_INFINITY);
+      const event = this.machine.event(EventKind.decodeDown, 0, 0);
+      event[E.from] = message.incarnation;
       this.machine.step(event);
       // The table goes with its pool; what it counted does not.
       this.#o.stats.add('landingsRefusedBefore', this.#registrationTable.totals().refused);

@@ -150,8 +150,7 @@ class Explorer {
     for (let id = 0; id < this.#table.count; id++) {
       if (id % LOOK_EVERY === 0 && !this.#mayGoOn()) return;
       if (this.#table.count >= statesMax) return this.#stop(`the bound of ${statesMax} states was reached`);
-      const length = this.#queue.shift(state);
-      for (let i = 0; i < length; i++) words[i] = state[i];
+      const length = this.#queue.shift(state, words);
       successors.count = 0;
       if (this.#model.boundary()) successors.gather(state, length, this.#queue.low, this.#queue.high);
       else if (this.#outside++ === 0) this.#stop('states outside of the boundary were not explored');

@@ -37,8 +37,8 @@ export class StateQueue {
   low = 0;
   high = 0;
 
-  /** Copies the first state into `into`, removes it, and returns its length in words. The queue must not be empty. */
-  shift(into: Int32Array): number {
+  /** Copies the first state into `into` and `also`, removes it, and returns its length in words. The queue must not be empty. */
+  shift(into: Int32Array, also: Int32Array): number {
     if (this.#readAt >= PIECE_WORDS || this.#pieces[0][this.#readAt] === 0) {
       const read = this.#pieces.shift() as Int32Array;
       if (this.#spare.length < 2) this.#spare.push(read);
@@ -49,7 +49,11 @@ export class StateQueue {
     const length = piece[at];
     this.low = piece[at + 1];
     this.high = piece[at + 2];
-    for (let i = 0; i < length; i++) into[i] = piece[at + HEAD_WORDS + i];
+    for (let i = 0; i < length; i++) {
+      const word = piece[at + HEAD_WORDS + i];
+      into[i] = word;
+      also[i] = word;
+    }
     this.#readAt = at + HEAD_WORDS + length;
     return length;
   }
