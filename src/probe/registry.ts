@@ -3,6 +3,7 @@ import { abortStorm } from './experiments/abort-storm.js';
 import { boundary } from './experiments/boundary.js';
 import { canary } from './experiments/canary.js';
 import { handles } from './experiments/handles.js';
+import { starve } from './experiments/starve.js';
 
 /** Every experiment, in the order in which they run. */
-export const EXPERIMENTS: readonly Experiment[] = [boundary, canary, abortStorm, handles];
+export const EXPERIMENTS: readonly Experiment[] = [boundary, canary, abortStorm, handles, starve];
