@@ -178,6 +178,22 @@ test('an endpoint that hangs on a field is left alone after three of them, and t
   assert.equal(run.engine.requests.filter(({ body }) => body.id_slot !== undefined).length, 0);
 });
 
+test('a 429 is waited for; a field that never gets past it is not judged', async () => {
+  let count = 0;
+  const throttles = (always: boolean): Recalling => ({
+    first: ({ body }, response) => {
+      if (body.id_slot === undefined || (!always && ++count > 2)) return false;
+      return refuse(response, 429, 'Too many requests.');
+    },
+  });
+  const clock = new HastyClock(100);
+  const waited = await tried(throttles(false), { clock });
+  assert.equal(waited.result.verdict, 'isolated', said(waited));
+  const never = await tried(throttles(true), { clock });
+  assert.equal(never.result.verdict, 'no-power', said(never));
+  assert.match(said(never), /^answered with 429 and not judged: id_slot\.$/m);
+});
+
 test('one tenant alone can not be told apart', async () => {
   const run = await tried({}, { tenants: ['a'] });
   assert.equal(run.result.verdict, 'could-not-run');

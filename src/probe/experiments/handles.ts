@@ -20,6 +20,9 @@ const UNANSWERED_MAX = 3;
 const BURSTS_FINE = 2;
 const BURSTS_MAX = 16;
 const BURST_EACH = 4;
+const HTTP_TOO_MANY = 429;
+const THROTTLED_TRIES = 3;
+const BACK_OFF_MS_MAX = 2_000;
 const CASES_MAX = 64;
 const REQUESTS_PER_CASE_MAX = 5;
 
@@ -197,16 +200,15 @@ class Trying {
     if (answer.transfer !== null && answer.transfer !== undefined) this.#theirs.push(answer.transfer);
   }
 
-  #send(tenant: ProbeTenant, prompt: string, extra: FieldCase | null): Promise<Answer> {
-    return this.#lab.ask({
-      tenant,
-      prompt,
-      maxTokens: ANSWER_TOKENS,
-      stream: false,
-      deadlineMs: DEADLINE_MS,
-      fields: extra?.fields ?? {},
-      headers: extra?.headers ?? {},
-    });
+  /** Waits where the endpoint says 429, and asks again a few times. */
+  async #send(tenant: ProbeTenant, prompt: string, extra: FieldCase | null): Promise<Answer> {
+    const { fields = {}, headers = {} } = extra ?? {};
+    const ask = { tenant, prompt, maxTokens: ANSWER_TOKENS, stream: false, deadlineMs: DEADLINE_MS, fields, headers };
+    for (let tries = 1; ; tries++) {
+      const answer = await this.#lab.ask(ask);
+      if (answer.status !== HTTP_TOO_MANY || tries >= THROTTLED_TRIES) return answer;
+      await this.#lab.sleep(Math.min(BACK_OFF_MS_MAX, (answer.retryAfterS ?? 1) * 1000));
+    }
   }
 
   #plain(): Promise<Answer> {
@@ -231,7 +233,7 @@ class Trying {
     if (answer.outcome === 'answered') return this.#isSame(answer);
     if (answer.outcome !== 'refused') return 'unanswered';
     const status = answer.status ?? 0;
-    if (status === 429) return 'throttled';
+    if (status === HTTP_TOO_MANY) return 'throttled';
     return status >= 400 && status < 500 ? 'refused' : 'server-error';
   }
 
@@ -326,7 +328,7 @@ class Trying {
         ...FIELD_OUTCOMES.filter((outcome) => outcome !== 'foreign' && outcome !== 'effective')
           .map((outcome) => ({ outcome, list: of(outcome) }))
           .filter(({ list }) => list.length > 0)
-          .map(({ outcome, list }) => `${WORDS[outcome]}: ${list.map(({ name }) => name).join(', ')}.`),
+          .map(({ outcome, list }) => `${WORDS[outcome]}: ${[...new Set(list.map(({ name }) => name))].join(', ')}.`),
         ...routeSentences(routes, this.#lab.options.allowDestructive),
       ],
       figures: { fields: this.#trials.length, working: working.length, routes: routes.asked, open: routes.open.length },

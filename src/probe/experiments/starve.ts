@@ -16,6 +16,7 @@ const BESIDE = 4;
 const SMALL_TOKENS = 4;
 const ORDINARY_TOKENS = 256;
 const ORDINARY_ANSWER_TOKENS = 16;
+const ABANDONED_TOKENS_MAX = 2048;
 const CONTEXT_DEFAULT = 4096;
 const OVER: readonly number[] = [1.02, 1.4, 2.1];
 /** Of all over-long prompts together, where the context is large. */
@@ -63,7 +64,8 @@ export const starve: Experiment = {
   },
 
   plan(lab): ExperimentPlan {
-    const each = BURDENS.reduce((sum, name) => sum + burdenTokens(lab, name) * besideOf(lab, name), 0);
+    const answer = (name: BurdenName): number => (stays(name) ? contextOf(lab) : ORDINARY_ANSWER_TOKENS);
+    const each = BURDENS.reduce((sum, name) => sum + (burdenTokens(lab, name) + answer(name)) * besideOf(lab, name), 0);
     return {
       requests: BURDENS.reduce((sum, name) => sum + TRIALS * (1 + besideOf(lab, name)), 0),
       tokens: TRIALS * (each + BURDENS.length * ORDINARY_TOKENS),
@@ -97,7 +99,7 @@ function overTokens(lab: Lab, i: number): number {
 /** Tokens of prompt of one request of a burden, at most. */
 function burdenTokens(lab: Lab, name: BurdenName): number {
   if (name === 'refused') return overTokens(lab, OVER.length - 1);
-  if (name === 'abandoned') return Math.floor(contextOf(lab) * 0.8);
+  if (name === 'abandoned') return Math.min(ABANDONED_TOKENS_MAX, Math.floor(contextOf(lab) * 0.8));
   return Math.min(ORDINARY_TOKENS, Math.floor(contextOf(lab) / 4));
 }
 
@@ -105,6 +107,11 @@ function besideOf(lab: Lab, name: BurdenName): number {
   const places = Math.min(BESIDE, lab.options.budget.limits.together - 1);
   if (name !== 'refused') return places;
   return Math.max(1, Math.min(places, Math.floor(OVER_TOKENS_MAX / (TRIALS * overTokens(lab, 0)))));
+}
+
+/** Whether its requests stay open from one trial to the next. */
+function stays(name: BurdenName): boolean {
+  return name === 'parked' || name === 'growing';
 }
 
 /** Twenty small requests of the one tenant beside one burden of the other. */
@@ -142,14 +149,13 @@ class Arm {
   }
 
   async run(): Promise<this> {
-    const stays = this.name === 'parked' || this.name === 'growing';
     this.#newRound();
     try {
       for (let i = 0; i < TRIALS && this.starved.length < STARVED && this.#lab.clock.nowMs() < this.#endMs; i++) {
         this.#fill(i);
         await this.#trial();
         if (this.#failed !== null) break;
-        if (stays) await this.#lab.sleep(PAUSE_MS);
+        if (stays(this.name)) await this.#lab.sleep(PAUSE_MS);
         else await this.#endRound();
       }
     } finally {
@@ -199,12 +205,12 @@ class Arm {
   #burdenRequest(i: number): Promise<Answer> {
     const lab = this.#lab;
     const tokens = this.name === 'refused' ? overTokens(lab, i) : burdenTokens(lab, this.name);
-    const stays = this.name === 'parked' || this.name === 'growing';
+    const lasts = stays(this.name);
     return lab.ask({
       tenant: this.#heavy,
       prompt: this.#longPrompt(tokens),
-      maxTokens: stays ? Math.max(1, contextOf(lab) - tokens - 1) : ORDINARY_ANSWER_TOKENS,
-      stream: stays && lab.knowledge.streams,
+      maxTokens: lasts ? Math.max(1, contextOf(lab) - tokens - 1) : ORDINARY_ANSWER_TOKENS,
+      stream: lasts && lab.knowledge.streams,
       // Whoever is told to leave does so; this is for when nobody tells.
       deadlineMs: TOTAL_MS,
       leave: this.#leave(),
