@@ -14,6 +14,7 @@ import { restart } from '../src/probe/experiments/restart.js';
 import { NOTHING_TOLD } from '../src/probe/knowledge.js';
 import { runProbe } from '../src/probe/run.js';
 import { type Served, startServe } from './support/program.js';
+import { NOTHING_EARLIER } from '../src/probe/resume.js';
 
 const SEED = Number(process.env.SEED ?? 83);
 const skip = process.env.COFFERDAM_LONG !== '1';
@@ -41,7 +42,7 @@ async function probed(url: string, experiment: Experiment, saying: Saying | null
     version: 'test',
     clock,
     journal: { write: () => {}, close: () => {} },
-    earlier: [],
+    earlier: NOTHING_EARLIER,
     confirm: () => Promise.resolve(true),
     say: saying?.say ?? (() => {}),
   });

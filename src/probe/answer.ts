@@ -50,7 +50,12 @@ export interface Answer {
   readonly retryAfterS: number | null;
   /** Of an answer of `/v1/models`; null elsewhere. */
   readonly models: readonly ServedModel[] | null;
+  /** The transfer parameters that the engine put into its answer, as they came; absent or null: none. Never recorded. */
+  readonly transfer?: TransferParams | null;
 }
+
+/** `kv_transfer_params` of an answer: whoever holds them names pages of an engine. */
+export type TransferParams = Readonly<Record<string, unknown>>;
 
 export interface ServedModel {
   readonly id: string;
@@ -70,6 +75,7 @@ export class AnswerReader {
   finishReason: string | null = null;
   error: AnswerError | null = null;
   models: readonly ServedModel[] | null = null;
+  transfer: TransferParams | null = null;
   /** Whether what came was not what an endpoint of this kind answers. */
   garbled = false;
   #characters = 0;
@@ -91,6 +97,7 @@ export class AnswerReader {
     else if (typeof value.message === 'string' && value.choices === undefined) this.error = readError(value);
     this.usage = readUsage(value.usage) ?? this.usage;
     if (Array.isArray(value.data)) this.models = value.data.filter(isObject).map(readModel);
+    if (isObject(value.kv_transfer_params)) this.transfer = value.kv_transfer_params;
     const choice = Array.isArray(value.choices) ? (value.choices[0] as unknown) : undefined;
     if (isObject(choice) && typeof choice.finish_reason === 'string') this.finishReason = word(choice.finish_reason);
     return this.content.length > before;

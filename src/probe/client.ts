@@ -5,8 +5,12 @@ import { SseOverflow, SseReader } from '../wire/index.js';
 import { type Answer, AnswerReader, type Outcome } from './answer.js';
 import type { ProbeRoute, ProbeTarget, ProbeTenant } from './target.js';
 
-/** When the client leaves of its own accord. */
-export type Leave = { readonly afterMs: number } | { readonly atBytes: number } | { readonly atText: number };
+/** When the client leaves of its own accord. With `when`: once it is told; of a stream it takes `reads` pieces of text, then no more. */
+export type Leave =
+  | { readonly afterMs: number }
+  | { readonly atBytes: number }
+  | { readonly atText: number }
+  | { readonly when: Promise<void>; readonly reads: number };
 
 export interface Ask {
   readonly tenant: ProbeTenant;
@@ -137,6 +141,7 @@ class ProbeExchange {
   readonly #reader = new AnswerReader();
   readonly #sentMs: number;
   #request: Sending | null = null;
+  #response: IncomingMessage | null = null;
   #status: number | null = null;
   #retryAfterS: number | null = null;
   #sse: SseReader | null = null;
@@ -165,6 +170,7 @@ class ProbeExchange {
         this.#leave !== null && 'afterMs' in this.#leave
           ? this.#clock.after(this.#leave.afterMs, () => this.#end('left'))
           : null;
+      if (this.#leave !== null && 'when' in this.#leave) void this.#leave.when.then(() => this.#end('left'));
       this.#finish = (answer) => {
         deadline.cancel();
         leaving?.cancel();
@@ -182,6 +188,7 @@ class ProbeExchange {
 
   #onResponse(response: IncomingMessage): void {
     if (this.#done) return;
+    this.#response = response;
     this.#status = response.statusCode ?? null;
     const retryAfter = Number(response.headers['retry-after'] ?? Number.NaN);
     this.#retryAfterS = Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : null;
@@ -216,6 +223,7 @@ class ProbeExchange {
     this.#firstTextMs ??= this.#clock.nowMs() - this.#sentMs;
     this.#texts++;
     if (this.#leave !== null && 'atText' in this.#leave && this.#texts >= this.#leave.atText) this.#end('left');
+    if (this.#leave !== null && 'when' in this.#leave && this.#texts >= this.#leave.reads) this.#response?.pause();
   }
 
   #onEnd(complete: boolean): void {
@@ -263,6 +271,7 @@ class ProbeExchange {
       error: reader.error,
       retryAfterS: this.#retryAfterS,
       models: reader.models,
+      transfer: reader.transfer,
     });
   }
 }

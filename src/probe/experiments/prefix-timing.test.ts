@@ -14,6 +14,7 @@ import { type FakeLab, fakeLab, type Faked } from '../lab.test.help.js';
 import { runProbe } from '../run.js';
 import { overallVerdict } from '../verdict.js';
 import { prefixTiming } from './prefix-timing.js';
+import { NOTHING_EARLIER } from '../resume.js';
 
 const RUNS = process.env.COFFERDAM_LONG === '1' ? 100 : 6;
 
@@ -177,7 +178,7 @@ test('over loopback, an endpoint that answers a known prompt 12 ms sooner whoeve
       version: 'test',
       clock,
       journal: { write: () => {}, close: () => {} },
-      earlier: [],
+      earlier: NOTHING_EARLIER,
       confirm: () => Promise.resolve(true),
       say: () => {},
     });
