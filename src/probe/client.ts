@@ -29,6 +29,8 @@ export interface Ask {
   /** Further headers, none of which may replace ours. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly leave?: Leave;
+  /** A 429 is what the experiment asks about: it is its answer, and not waited out. */
+  readonly returns429?: true;
 }
 
 /** Another request than a prompt: an admin route, for instance. */

@@ -150,7 +150,7 @@ export class Lab {
   async ask(ask: Ask): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#attempt(ask);
-      if (answer.status !== TOO_MANY_REQUESTS) return answer;
+      if (answer.status !== TOO_MANY_REQUESTS || ask.returns429 === true) return answer;
       await this.#waitAfter(answer, attempt);
     }
   }

@@ -205,7 +205,7 @@ class Trying {
     const { fields = {}, headers = {} } = extra ?? {};
     const ask = { tenant, prompt, maxTokens: ANSWER_TOKENS, stream: false, deadlineMs: DEADLINE_MS, fields, headers };
     for (let tries = 1; ; tries++) {
-      const answer = await this.#lab.ask(ask);
+      const answer = await this.#lab.ask({ ...ask, returns429: true });
       if (answer.status !== HTTP_TOO_MANY || tries >= THROTTLED_TRIES) return answer;
       await this.#lab.sleep(Math.min(BACK_OFF_MS_MAX, (answer.retryAfterS ?? 1) * 1000));
     }

@@ -176,6 +176,7 @@ class Trials {
     const lab = this.#lab;
     for (let tried = 1; ; tried++) {
       const answer = await lab.ask({
+        returns429: true,
         tenant,
         prompt,
         maxTokens: 1,

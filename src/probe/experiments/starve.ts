@@ -214,6 +214,7 @@ class Arm {
       // Whoever is told to leave does so; this is for when nobody tells.
       deadlineMs: TOTAL_MS,
       leave: this.#leave(),
+      returns429: true,
     });
   }
 
@@ -246,6 +247,7 @@ class Arm {
       maxTokens: SMALL_TOKENS,
       stream: lab.knowledge.streams,
       deadlineMs: this.#deadlineMs,
+      returns429: true,
     });
     if (answer.outcome === 'refused' && answer.status === 429) {
       this.throttled++;
