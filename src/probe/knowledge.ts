@@ -101,7 +101,10 @@ export async function learn(learning: Learning, told: Told): Promise<Knowledge> 
     codeCharactersPerToken: codes === null ? null : CODES.length / codes,
     streams: streamed.outcome === 'answered' && streamed.streamed === true && streamed.firstTextMs !== null,
     smallMs,
-    tokenMs: codes === null || codesMs === null ? null : Math.max(0, codesMs - smallMs) / codes,
+    tokenMs:
+      codes === null || codesMs === null
+        ? null
+        : { least: Math.max(0, codesMs - smallMs) / codes, most: codesMs / codes },
   };
 }
 

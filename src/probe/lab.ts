@@ -27,8 +27,8 @@ export interface Knowledge {
   readonly streams: boolean;
   /** Milliseconds of one small request. */
   readonly smallMs: number | null;
-  /** Milliseconds that a token of a prompt adds to it, roughly; null or absent: not known. */
-  readonly tokenMs?: number | null;
+  /** Milliseconds that a token costs: what a longer prompt took more than a small one, and all that it took. Null or absent: not known. */
+  readonly tokenMs?: { readonly least: number; readonly most: number } | null;
   /** Kinds of engine that `--engine` named, by name of the node. */
   readonly nodes: readonly string[];
 }

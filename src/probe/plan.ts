@@ -20,14 +20,26 @@ const BOUNDED: readonly string[] = ['canary', 'abort-storm'];
 /** Requests of an experiment that an engine serves at the same time, for the guess of its time. */
 const SERVED_TOGETHER = 4;
 
+export interface Span {
+  readonly least: number;
+  readonly most: number;
+}
+
 /**
- * Seconds that an experiment takes, roughly: its tokens one after the other and its requests a few at a time, at the pace of the small requests
- * that were measured. Null: nothing was measured.
+ * Seconds that an experiment takes if it sends all that is planned, roughly: its tokens one after the other and its requests a few at a time, at
+ * the pace of the small requests that were measured. Null: nothing was measured.
  */
-export function secondsOf({ plan }: PlannedExperiment, { smallMs, tokenMs }: Knowledge): number | null {
-  if (plan.seconds !== null) return plan.seconds;
+export function secondsOf({ plan }: PlannedExperiment, { smallMs, tokenMs }: Knowledge): Span | null {
+  if (plan.seconds !== null) return { least: plan.seconds, most: plan.seconds };
   if (smallMs === null) return null;
-  return ((plan.requests * smallMs) / SERVED_TOGETHER + plan.tokens * (tokenMs ?? 0)) / 1000;
+  const requestsMs = (plan.requests * smallMs) / SERVED_TOGETHER;
+  const { least, most } = tokenMs ?? { least: 0, most: 0 };
+  return { least: (requestsMs + plan.tokens * least) / 1000, most: (requestsMs + plan.tokens * most) / 1000 };
+}
+
+/** Between the two, as far from the one as from the other in proportion. */
+function middleOf({ least, most }: Span): number {
+  return Math.sqrt(Math.max(0.1, least) * Math.max(0.1, most));
 }
 
 /** Lines for people, without line breaks. */
@@ -57,15 +69,19 @@ function experimentLine(experiment: PlannedExperiment, knowledge: Knowledge): st
   const asked = required ? '' : ' (not part of the verdict unless it sees something)';
   if (unfit !== null) return `  ${name}: can not run: ${unfit}${asked}`;
   const seconds = secondsOf(experiment, knowledge);
-  return `  ${name}: at most ${whole(plan.requests)} requests, ${whole(plan.tokens)} tokens, ${timeText(seconds)}${asked}`;
+  return `  ${name}: at most ${whole(plan.requests)} requests, ${whole(plan.tokens)} tokens, ${spanText(seconds)}${asked}`;
 }
 
 function totalLine(fit: readonly PlannedExperiment[], { knowledge, price }: PlanContext): string {
   const tokens = sum(fit.map(({ plan }) => plan.tokens));
   const times = fit.map((each) => secondsOf(each, knowledge));
-  const seconds = times.includes(null) ? null : sum(times.map((each) => each ?? 0));
+  const known = times.filter((each) => each !== null);
+  const seconds =
+    known.length < times.length
+      ? null
+      : { least: sum(known.map(({ least }) => least)), most: sum(known.map(({ most }) => most)) };
   const cost = price === null ? '' : `, at most ${costText((tokens / 1e6) * price)} at ${price} per million tokens`;
-  return `in all: at most ${whole(sum(fit.map(({ plan }) => plan.requests)))} requests, ${whole(tokens)} tokens, ${timeText(seconds)}${cost}`;
+  return `in all: at most ${whole(sum(fit.map(({ plan }) => plan.requests)))} requests, ${whole(tokens)} tokens, ${spanText(seconds)}${cost}`;
 }
 
 /** What the limits don't allow, before anything is sent for it. */
@@ -83,7 +99,8 @@ function shortages(fit: readonly PlannedExperiment[], { knowledge, limits, spent
   for (const each of fit) {
     requests += each.plan.requests;
     tokens += each.plan.tokens;
-    seconds += secondsOf(each, knowledge) ?? 0;
+    const span = secondsOf(each, knowledge);
+    seconds += span === null ? 0 : middleOf(span);
     const short =
       requests > limits.requests
         ? `--budget-requests ${limits.requests}`
@@ -114,9 +131,15 @@ function costText(cost: number): string {
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
+/** `about 40 s to 3 min`; one time where both say the same. */
+export function spanText(span: Span | null): string {
+  if (span === null) return 'time unknown';
+  const [least, most] = [timeText(span.least), timeText(span.most)];
+  return least === most ? least : `${least} to ${most.replace('about ', '')}`;
+}
+
 /** `about 40 s`: one digit or two, since more would be made up. */
-export function timeText(seconds: number | null): string {
-  if (seconds === null) return 'time unknown';
+export function timeText(seconds: number): string {
   if (seconds < 1) return 'about 1 s';
   if (seconds < MINUTE_S) return `about ${Number(seconds.toPrecision(1))} s`;
   if (seconds < HOUR_S) return `about ${Math.round(seconds / MINUTE_S)} min`;

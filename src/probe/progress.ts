@@ -39,7 +39,7 @@ export class Progress {
     this.#drawnMs = clock.nowMs();
   }
 
-  /** Experiments that will be made, for the time that is left. */
+  /** Experiments that will be made, in their order. */
   plan(experiments: readonly PlannedExperiment[]): void {
     this.#plan = new Map(
       experiments.filter(({ unfit }) => unfit === null).map(({ name, plan }) => [name, plan.requests]),
@@ -48,7 +48,6 @@ export class Progress {
 
   take(record: JournalRecord): void {
     if (record.record === 'hit') this.#hits++;
-    if (record.record === 'experiment') this.#plan.delete(record.name);
     if (record.record !== 'request') return;
     if (record.experiment !== this.#experiment) {
       this.#experiment = record.experiment;
@@ -91,17 +90,18 @@ export class Progress {
     const spanMs = Math.max(1000, nowMs - (this.#ended[0] ?? nowMs));
     const rate = (this.#ended.length * 1000) / spanMs;
     const own = this.#plan.get(this.#experiment);
-    const left = Math.max(0, sum([...this.#plan.values()]) - (own === undefined ? 0 : Math.min(own, this.#requests)));
+    const place = [...this.#plan.keys()].indexOf(this.#experiment) + 1;
+    const left = own === undefined ? 0 : Math.max(0, own - this.#requests);
+    const of = own === undefined ? '' : ` (${place} of ${this.#plan.size})`;
     const parts = [
-      `${this.#experiment}: ${whole(this.#requests)}${own === undefined ? '' : ` of at most ${whole(own)}`} requests`,
+      `${this.#experiment}${of}: ${whole(this.#requests)}${own === undefined ? '' : ` of at most ${whole(own)}`} requests`,
       `${rate.toFixed(rate < 10 ? 1 : 0)}/s`,
+      // Experiments differ too much for the rate of one to say how long the others take.
+      ...(rate > 0 && left > 0 ? [`${timeText(left / rate)} left of it at most`] : []),
       `${whole(this.#tokens)} tokens`,
       ...(this.#hits === 0 ? [] : [`${this.#hits} hits`]),
       ...(this.#throttled === 0 ? [] : [`${this.#throttled} times 429`]),
-      ...(rate > 0 && left > 0 ? [`${timeText(left / rate)} left at most`] : []),
     ];
     return parts.join(' · ');
   }
 }
-
-const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
