@@ -19,6 +19,7 @@ const STYLE = `${HTML_STYLE}
 .v-no-power, .v-could-not-run, .v-no-cache-seen { color: var(--medium); font-weight: 700; }
 table.hits { font-size: .85rem; } .hits th, .hits td { overflow-wrap: normal; } .hits td.wide { min-width: 12rem; overflow-wrap: anywhere; }
 section > h3 { margin-top: 1.2rem; }
+.matrix td:nth-child(-n+2), .matrix th, .facts td:first-child { overflow-wrap: normal; white-space: nowrap; }
 `;
 /** Rows of the table of hits; the record has all. */
 const HITS_SHOWN_MAX = 200;
@@ -91,7 +92,7 @@ function matrix({ results, header: head }: RunRecord): string {
   });
   return `<section><h2>The experiments</h2>
 <p class="soft">Bound: the rate of hits is below it with 95 % confidence. An experiment whose control failed has no power to tell, whatever it saw.</p>
-${table(['Experiment', 'Verdict', '#Answers', '#Hits', '#Bound', 'Control'], rows)}
+${table(['Experiment', 'Verdict', '#Answers', '#Hits', '#Bound', 'Control'], rows, 'matrix')}
 ${results.map(evidence).join('\n')}</section>`;
 }
 
@@ -214,7 +215,7 @@ function circumstances({
     ['Ended', stopped === null ? (ended ? 'by itself' : 'never: the record has no end') : `early, since ${stopped}`],
   ];
   const cells = rows.map(([name, text]) => `<tr><td>${escapeMarkup(name)}</td><td>${escapeMarkup(text)}</td></tr>`);
-  return `<section><h2>Circumstances</h2>${table(['What', 'How it was'], cells)}</section>`;
+  return `<section><h2>Circumstances</h2>${table(['What', 'How it was'], cells, 'facts')}</section>`;
 }
 
 function limits({ header: head }: RunRecord): string {

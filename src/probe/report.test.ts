@@ -1,5 +1,6 @@
 /** Goal: findings, verdict and page follow from the record. Method: records made by hand, each verdict once. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { renderReport } from '../findings/render.js';
 import { probePage } from './page.js';
@@ -8,6 +9,9 @@ import { probeReport } from './report.js';
 import type { ExperimentResult } from './result.js';
 import { PROBE_RULES } from './rule-texts.js';
 import { samplesPlot } from './plots.js';
+import { EXPERIMENTS } from './registry.js';
+import { EXPERIMENT_VERDICTS } from './result.js';
+import { fragmentChanceBound } from './stats/fragment.js';
 
 function recordOf(results: readonly ExperimentResult[]): RunRecord {
   const builder = new RecordBuilder();
@@ -105,4 +109,18 @@ test('times of any size have a bin, and a bin begins where its time says', () =>
     assert.ok(bin >= 0 && bin < TIME_BINS);
     if (ms >= 0.1 && ms < 1e6) assert.ok(timeOfBin(bin) <= ms * (1 + 1e-9) && ms < timeOfBin(bin + 1));
   }
+});
+
+test('the documentation has every experiment, every verdict, and the chance of a false alarm as it is', () => {
+  const text = readFileSync('docs/PROBE.md', 'utf8');
+  const named = Array.from(text.matchAll(/^\*\*([a-z-]+)\.\*\* /gm), (match) => match[1]);
+  assert.deepEqual(
+    named,
+    EXPERIMENTS.map(({ name }) => name),
+  );
+  for (const verdict of EXPERIMENT_VERDICTS) assert.match(text, new RegExp(`^\\| \`${verdict}\``, 'm'));
+  assert.match(text, /below 1e-6 per marker and million characters/);
+  assert.ok(fragmentChanceBound(1_000_000) < 1e-6);
+  assert.match(text, /8,192 markers and two million characters of\s+answers, a large run, below 2 %/);
+  assert.ok(fragmentChanceBound(2_000_000, 8192) < 0.02);
 });
