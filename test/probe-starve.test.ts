@@ -210,16 +210,21 @@ test('boundary says what became of over-long prompts: cut silently, answered wit
   assert.match(said(hung), /^hung: 3 answers at 2048 tokens/m);
 });
 
-for (const fault of [null, 'unannounced-rejection'] as const) {
-  const what = fault === null ? 'the other tenant is served beside every burden' : `the fault ${fault} starves it`;
+/** Without the guard `admission` nothing keeps one tenant's answers from filling the pool of decode. */
+for (const [broken, haste, evidence] of [
+  [[], 1, /^Beside prompts whose answers grow .*, 20 of 20 small requests were served/m],
+  [['--guards', 'off', '--fault', 'unannounced-rejection'], 5, /^Beside prompts beyond what .*not served/m],
+  [['--guard-off', 'admission'], 10, /^Beside (streams that nobody reads on|prompts whose answers grow) .*not served/m],
+] as const) {
+  const what =
+    broken.length === 0 ? 'the other tenant is served beside every burden' : `${broken.join(' ')} starves it`;
   test(`on the real program, ${what}`, { skip: !LONG }, async () => {
-    const broken = fault === null ? [] : ['--guards', 'off', '--fault', fault];
     const served = await startServe([...PROBE_TENANT_FLAGS, ...broken]);
     try {
       const url = served.facts.url.replace(/\/v1$/, '');
-      const clock = fault === null ? new SystemClock() : new HastyClock(5);
-      const run = await probed({ experiment: starve, url, seed: SEED, clock });
-      assert.equal(run.result.verdict, fault === null ? 'isolated' : 'starves', said(run));
+      const run = await probed({ experiment: starve, url, seed: SEED, clock: new HastyClock(haste) });
+      assert.equal(run.result.verdict, broken.length === 0 ? 'isolated' : 'starves', said(run));
+      assert.match(said(run), evidence);
     } finally {
       await served.stop();
     }
