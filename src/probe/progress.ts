@@ -16,6 +16,8 @@ const REDRAW_MS = 200;
 const LINE_EVERY_MS = 10_000;
 /** Rates are of the last seconds. */
 const RATE_WINDOW_MS = 5_000;
+/** The name of requests that belong to no experiment. */
+const LEARNING = 'learn';
 const CLEAR = '\r\u001b[K';
 
 /** Sees every record as it is written. Draws only when there is news, so that it needs no timer. */
@@ -49,12 +51,14 @@ export class Progress {
   take(record: JournalRecord): void {
     if (record.record === 'hit') this.#hits++;
     if (record.record !== 'request') return;
-    if (record.experiment !== this.#experiment) {
+    // What measures a prompt is sent between the requests of an experiment, and is none of them.
+    const measures = record.experiment === LEARNING && this.#plan.size > 0;
+    if (!measures && record.experiment !== this.#experiment) {
       this.#experiment = record.experiment;
       this.#requests = 0;
       this.#tokens = 0;
     }
-    this.#requests++;
+    if (!measures) this.#requests++;
     this.#tokens += record.usage === null ? 0 : record.usage.promptTokens + record.usage.completionTokens;
     if (record.status === 429) this.#throttled++;
     const nowMs = this.#clock.nowMs();
