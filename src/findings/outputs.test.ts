@@ -148,17 +148,20 @@ test('what cannot be converted is refused in words', async () => {
 });
 
 test('a table of very many findings shows the worst thousand, and says how many more there are', () => {
-  const findings = Array.from({ length: TABLE_FINDINGS_MAX + 7 }, (_, i): Finding => ({
-    id: 'capacity.pool-margin',
-    severity: i === 1005 ? 'critical' : 'low',
-    title: `finding ${i}`,
-    where: { node: `n${i}`, source: 's' },
-    observed: 'o',
-    wanted: 'w',
-    change: 'c',
-    references: [],
-    certain: true,
-  }));
+  const findings = Array.from(
+    { length: TABLE_FINDINGS_MAX + 7 },
+    (_, i): Finding => ({
+      id: 'capacity.pool-margin',
+      severity: i === 1005 ? 'critical' : 'low',
+      title: `finding ${i}`,
+      where: { node: `n${i}`, source: 's' },
+      observed: 'o',
+      wanted: 'w',
+      change: 'c',
+      references: [],
+      certain: true,
+    }),
+  );
   const text = renderFindingsTable(findings);
   assert.ok(text.includes('finding 1005'), 'the worst was cut off');
   assert.match(text, /\n7 more, none worse/);

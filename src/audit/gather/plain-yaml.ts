@@ -2,7 +2,7 @@
  * The YAML that nearly every manifest is written in: block maps and lists, scalars of one line, `|` blocks, brackets that close
  * on their own line. Ten times as fast as the whole language; whatever else a text holds is left to the full parser.
  */
-import type { Tree } from './tree.js';
+import type { Tree } from './yaml-tree.js';
 
 /** Longer texts go to the full parser, which counts what it follows. */
 const CHARACTERS_MAX = 400_000;

@@ -1,6 +1,7 @@
 /** YAML as a tree with lines. Aliases point, they are never copied; depth and size are bounded; nothing in it is run. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml';
 import { readPlainYaml } from './plain-yaml.js';
+import type { Tree } from './yaml-tree.js';
 
 /** Bytes of one YAML text: a rendered chart is some 200 KB. */
 export const YAML_CHARACTERS_MAX = 8_388_608;
@@ -10,11 +11,6 @@ export const YAML_DEPTH_MAX = 60;
 export const YAML_NODES_MAX = 400_000;
 /** Brackets open at once, seen before the parser is asked: it goes down with each. */
 const BRACKETS_MAX = 200;
-
-export type Tree =
-  | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Tree>; readonly line: number }
-  | { readonly kind: 'list'; readonly items: readonly Tree[]; readonly line: number }
-  | { readonly kind: 'scalar'; readonly text: string | null; readonly line: number };
 
 /** Documents of one text, or why it is none. */
 export type Parsed = { readonly documents: readonly Tree[] } | { readonly why: string };
