@@ -85,6 +85,21 @@ test('what is more than that is left to the full parser', () => {
   assert.equal(readPlainYaml(deep, 0), null);
 });
 
+test('a long run of anything is read in time', () => {
+  const blanks = `a: |\n  x\n${'\n'.repeat(390_000)}  y\nb: 1\n`;
+  const runs = [
+    blanks,
+    `a: ${' '.repeat(390_000)}x\n`,
+    `a: [${'a,'.repeat(190_000)}b]\n`,
+    `a: ${'a:'.repeat(190_000)}b\n`,
+  ];
+  for (const text of [...runs, `a: "${'b'.repeat(390_000)}\n`, `${'- '.repeat(190_000)}a\n`]) {
+    const { user } = process.cpuUsage();
+    readPlainYaml(text, 0);
+    assert.ok(process.cpuUsage().user - user < 1_000_000, `took more than a second: ${text.slice(0, 20)}`);
+  }
+});
+
 test(`mutated manifests are read alike by both or left to the full parser (seed ${SEED})`, () => {
   const bases = [FORMS, ...fixture('incident.yaml').split(/^(?=---)/m), ...fixture('routers.yaml').split(/^(?=---)/m)];
   const prng = new Prng(SEED);

@@ -144,7 +144,8 @@ class Reader {
       }
       texts.push(text.slice(own));
     }
-    const text = texts.join('\n').replace(/\n+$/, '');
+    while (texts.at(-1) === '') texts.pop();
+    const text = texts.join('\n');
     return { kind: 'scalar', text: header === '|' ? `${text}\n` : text, line };
   }
 }
