@@ -199,6 +199,8 @@ describe('a client that leaves', () => {
 
   for (const [round, delayMs] of [0, 40, 120].entries()) {
     test(`during prefill and transfer, ${delayMs} ms after its pages were leased, gives every page back`, async () => {
+      // Each its own beginning: the request before went on to its first token, and its pages were sealed.
+      const prompt = filler(new Prng(SEED + 10 + round), 3800);
       const firstBefore = await sample(served, stats.first);
       const asking = askCompletion({ url: url(), key: KEYS.acme, body: { prompt, stream: true } });
       await until('pages of both pools are leased', async () => {

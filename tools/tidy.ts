@@ -97,6 +97,7 @@ function isEntry(path: string): boolean {
   return (
     path === 'src/cli/main.ts' ||
     path === 'src/dashboard/client/main.ts' ||
+    path === 'src/verify/page/client/main.ts' ||
     path.endsWith('-worker.ts') ||
     !path.startsWith('src/') ||
     isTest(path)

@@ -15,7 +15,7 @@ import type { Capacity, Upstream } from '../upstream/upstream.js';
 
 export interface PageSources {
   readonly upstream: Upstream;
-  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'room'>;
+  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'room' | 'shield'>;
   readonly findings: Pick<FindingLog, 'list'>;
   readonly clock: Clock;
   readonly guards: GuardBits;
@@ -52,7 +52,7 @@ async function readState(sources: PageSources, startedMs: number): Promise<Dashb
       admitted: numbers.admitted,
       clamped: numbers.clamped,
       refused: refusals.reduce((total, { count }) => total + count, 0),
-      shielded: null,
+      shielded: gateway.metrics.safety.shieldedCount + gateway.shield.open,
     },
     tenants: tenantsPart(
       gateway.accounts.map(({ tenant, running, waiting, leasedTokens, drainingTokens }) => ({
@@ -61,7 +61,7 @@ async function readState(sources: PageSources, startedMs: number): Promise<Dashb
         waiting,
         leased: leasedTokens,
         draining: drainingTokens,
-        cached: null,
+        cached: cachedTokens(stats, tenant.number, upstream.capacity().pageTokens),
       })),
     ),
     pools: stats === null ? [] : [poolRow('prefill', stats.prefillPages), poolRow('decode', stats.decodePages)],
@@ -75,6 +75,12 @@ async function readState(sources: PageSources, startedMs: number): Promise<Dashb
     latency: { ttft: numbers.ttft, total: numbers.total },
     findings: findingsPart(sources.findings.list()),
   };
+}
+
+/** Tokens of the decode pool in sealed pages of one tenant. */
+function cachedTokens(stats: EngineStats | null, tenant: number, pageTokens: number): number | null {
+  const sealed = stats?.sealedByTenant;
+  return sealed === undefined ? null : (sealed.get(tenant) ?? 0) * pageTokens;
 }
 
 function capacityPart(capacity: Capacity): CapacityPart {

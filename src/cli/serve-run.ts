@@ -194,6 +194,7 @@ function openPorts(
   const operators = new OperatorsServer({
     upstream,
     metrics: gateway.metrics,
+    outOfRotation: () => gateway.watch.rotation.reason,
     findings: () => findings.list(),
     page: operatorsPage({ upstream, gateway, findings, clock, guards, faults, stats: () => engine.stats() }),
     clock,

@@ -23,6 +23,8 @@ export interface VerifyOptions {
   /** Where a fault's counterexample goes; null: nowhere. */
   readonly traceOut: string | null;
   readonly isJson: boolean;
+  /** A page instead of a report, and the file it goes to (null: standard output); null: no page. */
+  readonly page: { readonly path: string | null } | null;
 }
 
 const wrong = (flag: string, wanted: string, got: unknown): CodedError =>
@@ -37,10 +39,17 @@ export function parseVerifyOptions(flags: VerifyFlags): VerifyOptions {
   const { scope, guards, output } = flags;
   if (scope !== undefined && !isScopeName(scope)) throw wrong('--scope', `one of ${SCOPE_NAMES.join(', ')}`, scope);
   if (guards !== undefined && guards !== 'on' && guards !== 'off') throw wrong('--guards', '`on` or `off`', guards);
-  if (output !== undefined && output !== 'table' && output !== 'json') {
-    throw wrong('--output', '`table` or `json`', output);
+  const page = parsePage(output);
+  if (output !== undefined && output !== 'table' && output !== 'json' && page === null) {
+    throw wrong('--output', '`table`, `json`, `html` or `html=FILE`', output);
   }
   const what = parseWhat(flags);
+  if (page !== null && what.kind !== 'fault' && what.kind !== 'scope') {
+    throw new CodedError('usage', 'Expected `--output html` with `--fault` or a scope alone, got it with another');
+  }
+  if (page !== null && what.kind === 'fault' && guards !== undefined) {
+    throw new CodedError('usage', 'Expected a page of both sides of a fault, got `--guards`; the page lets one choose');
+  }
   if (guards !== undefined && what.kind !== 'fault' && what.kind !== 'scope') {
     throw new CodedError('usage', 'Expected `--guards` with `--fault` or a scope alone, got it with another');
   }
@@ -55,7 +64,13 @@ export function parseVerifyOptions(flags: VerifyFlags): VerifyOptions {
     symmetry: flags.symmetry === true,
     traceOut: flags.traceOut ?? null,
     isJson: output === 'json',
+    page,
   };
+}
+
+function parsePage(output: string | undefined): VerifyOptions['page'] {
+  if (output === 'html') return { path: null };
+  return output?.startsWith('html=') === true && output.length > 5 ? { path: output.slice(5) } : null;
 }
 
 function parseWhat({ fault, allFaults, trace }: VerifyFlags): VerifyOptions['what'] {

@@ -26,6 +26,9 @@ const LARGE_MEMORY_BYTES = 8 * 10 ** 9;
 /** Resolves with the exit code: 0 holds (and every fault caught), 1 violated, missed or unguarded, 3 incomplete. */
 export async function runVerify(flags: VerifyFlags, io: CliIo): Promise<number> {
   const options = parseVerifyOptions(flags);
+  if (options.page !== null) {
+    return (await import('./verify-page.js')).runVerifyPage(options, options.page.path, io);
+  }
   switch (options.what.kind) {
     case 'trace':
       return (await import('./verify-trace.js')).runVerifyTrace(options.what.path, options.isJson, io);

@@ -21,7 +21,10 @@ export function addVerify(program: Command, io: CliIo, finish: (code: number) =>
     .option('--without <LIST>', 'with --simulate: troubles to leave out: loss,aborts,…')
     .option('--trace-out <FILE>', 'with --fault: write its counterexample there, for `replay --trace`')
     .option('--memory <BYTES>', 'all stores together: 512M, 3G (3G); a run that needs more is incomplete')
-    .option('--output <FORMAT>', 'table or json (table); with --simulate --seed also trace')
+    .option(
+      '--output <FORMAT>',
+      'table, json, or html[=FILE], a page to step through (table); with --simulate: table, json, with --seed also trace',
+    )
     .action(async (flags: VerifyFlags) => {
       if (flags.simulate === true) finish(await (await import('./verify-simulate.js')).runSimulate(flags, io));
       else finish(await (await import('./verify-run.js')).runVerify(flags, io));

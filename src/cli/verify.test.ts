@@ -79,7 +79,7 @@ const USAGE: readonly (readonly [readonly string[], RegExp])[] = [
   [['--guards', 'some'], /Expected `--guards` to be `on` or `off`, got `some`/],
   [['--all-faults', '--guards', 'off'], /Expected `--guards` with `--fault` or a scope alone/],
   [['--all-faults', '--trace', 'x'], /Expected one of `--fault`, `--all-faults` and `--trace`/],
-  [['--output', 'html'], /Expected `--output` to be `table` or `json`, got `html`/],
+  [['--output', 'xml'], /Expected `--output` to be `table`, `json`, .*, got `xml`/],
   [
     ['--trace', '/nowhere/at/all'],
     /Expected `--trace` to be a file that can be read, got `\/nowhere\/at\/all` \(ENOENT\)/,

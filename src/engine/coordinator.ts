@@ -97,7 +97,7 @@ export class Coordinator implements EnginePort {
       landingsRefused: stats.get('landingsRefused') + stats.get('landingsRefusedBefore'),
       guardHits: stats.guardHits(),
       findings: this.#findings,
-      sweep: { prefill: stats.sweep('prefill'), decode: stats.sweep('decode') },
+      ...stats.sweepAndSealed(),
     };
   }
 

@@ -269,3 +269,22 @@ test('what is decoded are the tokens of the prompt, not of whoever filled the pa
   }
   assertAtRest(engine);
 });
+
+test('sealed pages are counted for the tenant that sealed them, and no more once they are evicted', () => {
+  const engine = newEngine();
+  const words = (letter: string, pages: number): string => letter.repeat(pages * 16 + 1);
+  serve(engine, words('a', 3), 1, 1);
+  serve(engine, words('b', 5), 2, 1);
+  const sealed = (): [number, number][] => [...(engine.coordinator.stats().sealedByTenant ?? [])];
+  engine.runUntil(() => false);
+  assert.deepEqual(sealed(), [
+    [1, 3],
+    [2, 5],
+  ]);
+  for (let i = 0; i < 8; i++) serve(engine, String.fromCharCode(99 + i).repeat(400), 3, 1);
+  engine.runUntil(() => false);
+  const counts = new Map(sealed());
+  const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
+  assert.equal(total, engine.coordinator.stats().decodePages.sealed);
+  assert.ok((counts.get(1) ?? 0) < 3, 'the oldest are evicted first');
+});

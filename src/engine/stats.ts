@@ -1,8 +1,8 @@
 /** Counters that both nodes keep in one shared block, so that anybody can read them at any time without asking. */
 import { type GuardName, GUARDS } from '../handoff/guards.js';
-import { countPages } from '../handoff/ledger.js';
+import { countPages, countSealed } from '../handoff/ledger.js';
 import type { View } from '../handoff/layout.js';
-import type { PageCounts, SweepCounts } from '../handoff/engine-port.js';
+import type { EngineStats, PageCounts, SweepCounts } from '../handoff/engine-port.js';
 
 const CELLS = [
   'prefillFree',
@@ -29,12 +29,16 @@ const CELLS = [
 type Cell = (typeof CELLS)[number];
 const AT = Object.fromEntries(CELLS.map((name, index) => [name, index])) as Record<Cell, number>;
 const GUARD_BASE = CELLS.length;
+const SEALED_BASE = GUARD_BASE + GUARDS.length;
+/** Tenants whose sealed pages are counted one by one; a gateway has at most as many keys. */
+const TENANTS_COUNTED = 1001;
 
 export class StatsBlock {
   readonly buffer: SharedArrayBuffer;
   readonly #cells: Int32Array;
+  readonly #sealed = new Int32Array(TENANTS_COUNTED);
 
-  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer((CELLS.length + GUARDS.length) * 4)) {
+  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer((SEALED_BASE + TENANTS_COUNTED) * 4)) {
     this.buffer = buffer;
     this.#cells = new Int32Array(buffer);
   }
@@ -68,6 +72,25 @@ export class StatsBlock {
     Atomics.store(this.#cells, base + 1, totals.leased);
     Atomics.store(this.#cells, base + 2, totals.draining);
     Atomics.store(this.#cells, base + 3, totals.sealed);
+    if (view.shape.actor === 'decode') this.#setSealed(view);
+  }
+
+  #setSealed(view: View): void {
+    countSealed(view, this.#sealed);
+    for (let tenant = 0; tenant < TENANTS_COUNTED; tenant++) {
+      const count = this.#sealed[tenant] ?? 0;
+      // Counted elsewhere and stored only where it changed, so that a reader never sees a count half done.
+      if (this.#cells[SEALED_BASE + tenant] !== count) Atomics.store(this.#cells, SEALED_BASE + tenant, count);
+    }
+  }
+
+  sweepAndSealed(): Required<Pick<EngineStats, 'sweep' | 'sealedByTenant'>> {
+    const sealedByTenant = new Map<number, number>();
+    for (let tenant = 0; tenant < TENANTS_COUNTED; tenant++) {
+      const count = Atomics.load(this.#cells, SEALED_BASE + tenant);
+      if (count > 0) sealedByTenant.set(tenant, count);
+    }
+    return { sweep: { prefill: this.sweep('prefill'), decode: this.sweep('decode') }, sealedByTenant };
   }
 
   setSweep(node: 'prefill' | 'decode', counts: { pagesSwept: number; passes: number; findings: number }): void {

@@ -58,3 +58,38 @@ export const FINDINGS_PER_ID_MAX = 32;
 
 /** One reading of the state of the operators' page for all who ask within this time: many open pages cost as much as one. */
 export const STATE_EVERY_MS = 500;
+
+/**
+ * One sentinel of an engine is in flight at a time, and one begins at most this often, whatever is suspected: suspicion that comes
+ * earlier is looked into when the time has come. A tenant that could raise it at will would cost that much and no more.
+ */
+export const SENTINEL_EVERY_MS = 5_000;
+
+/** From its turn to its end. It waits for the turn as tenants do, so the engine has room for it by then. */
+export const SENTINEL_MS_MAX = 10_000;
+
+/** A sentinel is as long as the prompt that raised suspicion, up to this, and never longer than what is admitted. */
+export const SENTINEL_PROMPT_TOKENS_MAX = 16_384;
+export const SENTINEL_OUTPUT_TOKENS = 8;
+
+/** Sentinels in a row that could not be sent; then the engine is out, since what can't be checked must not look clean. */
+export const SENTINELS_UNSENT_MAX = 3;
+
+/** Between self-tests of an engine that is out of rotation; doubled after each that fails. */
+export const SELF_TEST_MS_MIN = 1_000;
+export const SELF_TEST_MS_MAX = 60_000;
+
+/** Self-tests in a row that bring an engine back, by what took it out: a foreign marker is proof, and one good answer refutes none. */
+export const PASSES_AFTER_SENTINEL = 1;
+export const PASSES_AFTER_PROOF = 3;
+
+/** Markers of past sentinels that answers are still searched for. */
+export const SENTINEL_MARKERS_MAX = 64;
+
+/**
+ * Requests of one tenant that go on to their first token after their client has left, the tokens of their prompts together, and the
+ * time of each: a burst of impatient clients, not a way to keep an engine busy for nobody. Past any of them a request is aborted at once.
+ */
+export const SHIELDED_MAX = 8;
+export const SHIELDED_TOKENS_MAX = 65_536;
+export const SHIELDED_MS_MAX = 10_000;

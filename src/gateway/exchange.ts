@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { assert } from '../base/assert.js';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import { asCodedError, errorFrame, errorJson } from '../wire/index.js';
+import { asCodedError, checkedRequestId, errorFrame, errorJson, freshId, readHeader } from '../wire/index.js';
 import { LINGER_BYTES_MAX, LINGER_MS_MAX } from './bounds.js';
 
 /** Why an open request is interrupted: its client left, or the gateway ends it with an error. */
@@ -24,7 +23,8 @@ export interface ExchangeContext {
  * the client is gone.
  */
 export class Exchange {
-  readonly id: string = randomUUID().replaceAll('-', '');
+  /** Our own; the id in the body of an answer. What the client called its request is echoed in `x-request-id` and nothing else. */
+  readonly id: string = freshId();
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly arrivedMs: number;
@@ -144,7 +144,7 @@ export class Exchange {
   #commonHeaders(): readonly string[] {
     return [
       'x-request-id',
-      this.id,
+      checkedRequestId(readHeader(this.request, 'x-request-id')) ?? this.id,
       'cache-control',
       'no-store',
       'x-content-type-options',
@@ -178,8 +178,8 @@ export class Exchange {
 
 /** Whether the head announces a body. A request without one is answered before node calls it complete. */
 function hasBody(request: IncomingMessage): boolean {
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  return encoding !== undefined || (length !== undefined && length !== '0');
+  const length = readHeader(request, 'content-length');
+  return readHeader(request, 'transfer-encoding') !== undefined || (length !== undefined && length !== '0');
 }
 
 function errorHeaders(error: CodedError, challenges: readonly string[]): string[] {

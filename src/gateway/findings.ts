@@ -1,6 +1,11 @@
+import type { ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
-import type { Capacity } from '../upstream/upstream.js';
+import { GUARDS } from '../handoff/guards.js';
+import type { Capacity, PromptCounts } from '../upstream/upstream.js';
 import { FINDINGS_PER_ID_MAX } from './bounds.js';
+import { fingerprint } from './engine-words.js';
+import type { OutReason } from './rotation.js';
+import { isCount, type Suspicion } from './verdict.js';
 
 /** As much of a finding as the gateway says; `findings/` has the whole of it, with the same fields. */
 export interface GatewayFinding {
@@ -82,23 +87,134 @@ function unknownCapacity(capacity: Capacity): GatewayFinding {
   };
 }
 
-/** The engine counted another prompt than the one that was admitted. Numbers only. */
+/** An engine's numbers as they may be shown: what is no number might be anything. */
+function shownCount(value: unknown): string {
+  return isCount(value) ? String(value) : value === null || value === undefined ? 'not said' : 'no number';
+}
+
+const SUSPICION_WORDS: Readonly<Record<Suspicion, string>> = {
+  short: 'the engine counted fewer than half of the prompt',
+  roles: 'prefill and decode counted different prompts',
+  empty: 'a finished answer of no token',
+  nonsense: 'something that is no count, no text or no reason to finish',
+};
+
+/** The engine counted another prompt than the one that was admitted. Numbers only. `completion` is null where none was said. */
 export function usageFinding(
+  verdict: 'drift' | Suspicion,
   counted: number,
-  prompt: number,
-  prefill: number | null,
+  said: PromptCounts,
   completion: number | null,
 ): GatewayFinding {
+  const observed =
+    `counted here ${counted}, decode ${shownCount(said.promptTokens)}, prefill ${shownCount(said.prefillTokens)}, ` +
+    `completion ${shownCount(completion)}`;
+  if (verdict === 'drift') {
+    return {
+      id: 'usage-drift',
+      severity: 'medium',
+      title: 'An engine counted somewhat other tokens than were admitted; the answer was withheld',
+      where: { node: 'engine', source: 'usage of one answer' },
+      observed,
+      wanted: 'equal counts',
+      change: 'Compare the chat template and the tokenizer of the engine with those counted by here.',
+      references: ['docs/ISOLATION.md'],
+      certain: true,
+    };
+  }
   return {
     id: 'usage-mismatch',
     severity: 'critical',
-    title: 'An engine counted other tokens than were admitted; the answer was withheld',
+    title: `An answer was withheld: ${SUSPICION_WORDS[verdict]}`,
     where: { node: 'engine', source: 'usage of one answer' },
-    observed: `counted here ${counted}, decode ${prompt}, prefill ${prefill ?? 'not said'}, completion ${completion ?? 'not said'}`,
+    observed,
     wanted: 'equal counts, and at least one token of output',
-    change: 'Take the engine out of service until its handoff is checked: a short count is how foreign KV shows.',
+    change:
+      'Check the engine’s handoff: a short count is how foreign KV shows. Whether a sentinel failed too, `engine-out` says.',
     references: ['https://github.com/sgl-project/sglang/issues/30233'],
     certain: false,
+  };
+}
+
+/** A live marker of another owner stood in an answer. The marker itself is a secret of its owner, so only its length is said. */
+export function foreignMarkerFinding(owner: string, characters: number): GatewayFinding {
+  return {
+    id: 'foreign-marker',
+    severity: 'critical',
+    title: 'An answer held a marker of another owner; it was withheld, and the engine is out of rotation',
+    where: { node: 'engine', source: 'text of one answer' },
+    observed: `${characters} characters of a live marker of ${owner}, which the request did not hold`,
+    wanted: 'markers in answers to their owner only',
+    change:
+      'Keep the engine out until its handoff and caches are checked: what it held of one tenant has reached another.',
+    references: ['docs/ISOLATION.md'],
+    certain: true,
+  };
+}
+
+const OUT_WORDS: Readonly<Record<OutReason, string>> = {
+  'sentinel-failed': 'a sentinel of the gateway was not answered as it must be',
+  unchecked: 'an answer was suspect and no sentinel could be sent',
+  'foreign-marker': 'an answer held a live marker of another owner',
+};
+
+export function outFinding(reason: OutReason): GatewayFinding {
+  return {
+    id: 'engine-out',
+    severity: 'critical',
+    title: 'The engine left rotation; its open requests were ended',
+    where: { node: 'engine', source: 'rotation' },
+    observed: OUT_WORDS[reason],
+    wanted: 'an engine whose answers are its requests’ own',
+    change: 'See the finding before this one. The engine comes back by itself when self-tests have passed.',
+    references: ['docs/ISOLATION.md'],
+    certain: true,
+  };
+}
+
+export function backFinding(): GatewayFinding {
+  return {
+    id: 'engine-back',
+    severity: 'info',
+    title: 'The engine is back in rotation',
+    where: { node: 'engine', source: 'rotation' },
+    observed: 'self-tests have passed',
+    wanted: 'to know what took it out',
+    change: 'Look for its cause all the same.',
+    references: ['docs/ISOLATION.md'],
+    certain: true,
+  };
+}
+
+/** Fewer or more tokens of output came than the engine says that it made. The answer says what came. */
+export function completionFinding(came: number, said: number): GatewayFinding {
+  return {
+    id: 'completion-drift',
+    severity: 'low',
+    title: 'An engine counted other tokens of output than came',
+    where: { node: 'engine', source: 'usage of one answer' },
+    observed: `came ${came}, said ${shownCount(said)}`,
+    wanted: 'equal counts',
+    change: 'None for safety; figures of the engine and of the gateway will differ.',
+    references: [],
+    certain: true,
+  };
+}
+
+/** A request failed in the engine. `words` are those of the engine's text that may be shown. */
+export function engineErrorFinding(code: ErrorCode, guard: string | null, text: string, words: string): GatewayFinding {
+  const guarded = (GUARDS as readonly (string | null)[]).includes(guard) ? `, guard ${guard}` : '';
+  const said = text === '' ? 'no words' : `${text.length} characters, fingerprint ${fingerprint(text)}: ${words}`;
+  return {
+    id: 'engine-error',
+    severity: code === 'context_length_exceeded' || code === 'verification_failed' ? 'medium' : 'low',
+    title: `The engine ended a request with ${code}`,
+    where: { node: 'engine', source: 'error of one request' },
+    observed: `${code}${guarded}; ${said}`,
+    wanted: 'a whole answer',
+    change: 'See the engine’s own log; its text may quote prompts, so only its known words are shown here.',
+    references: ['docs/ERRORS.md'],
+    certain: true,
   };
 }
 

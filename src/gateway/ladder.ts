@@ -3,7 +3,17 @@ import { CodedError } from '../base/errors.js';
 import { decideAdmission, effectiveLimit } from '../handoff/admission.js';
 import { type GuardName, guardBit } from '../handoff/guards.js';
 import type { Upstream } from '../upstream/upstream.js';
-import { bearerKey, checkBodyHead, numberAsWritten, parseJsonObject, type Route, readBody } from '../wire/index.js';
+import {
+  bearerKey,
+  checkBodyHead,
+  childTraceparent,
+  freshId,
+  numberAsWritten,
+  parseJsonObject,
+  type Route,
+  readBody,
+  readHeader,
+} from '../wire/index.js';
 import { RETRY_AFTER_S, TENANT_BODY_BYTES_MAX } from './bounds.js';
 import type { Exchange } from './exchange.js';
 import { internalFinding } from './findings.js';
@@ -12,6 +22,7 @@ import { type ParsedRequest, readRequest } from './policy.js';
 import { Relay } from './relay.js';
 import type { Tenant } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
+import { engineOut } from './watch.js';
 
 /** Tokens of output where nothing bounds them: no `max_tokens`, the guard `admission` off, and a context that is full. */
 const UNBOUNDED_OUTPUT_TOKENS = 16;
@@ -32,8 +43,10 @@ export class Ladder {
   async serve(exchange: Exchange, route: Route): Promise<void> {
     try {
       const account = this.#authenticate(exchange);
+      this.#requireEngine();
       const body = await this.#readBody(exchange, account);
       if (exchange.settled) return;
+      this.#requireEngine();
       const parsed = this.#applyPolicy(route, body);
       const counted = this.#count(parsed);
       const maxTokens = this.#admit(parsed, counted);
@@ -63,6 +76,10 @@ export class Ladder {
       throw new CodedError('invalid_api_key', 'Expected one `Authorization: Bearer` header with a key of a tenant.');
     }
     return this.#context.accounts.get(tenant)!;
+  }
+
+  #requireEngine(): void {
+    if (!this.#context.watch.rotation.isIn) throw engineOut();
   }
 
   /** The parsed body, with its bytes charged to the tenant for as long as they are held. */
@@ -158,12 +175,14 @@ export class Ladder {
     maxTokens: number,
   ): void {
     const { room, upstream } = this.#context;
-    const relay = new Relay(this.#context, exchange, parsed, counted);
+    const relay = new Relay(this.#context, exchange, account, parsed, counted);
     // The last token's KV is never stored. Without admission a request may exceed the pool, and the engine is to see it.
     const tokens = this.#on('admission') ? counted + maxTokens - 1 : 0;
     const ticket = room.enter(account, tokens, {
       granted: (granted) =>
         relay.dispatch(granted, upstream, {
+          id: freshId(),
+          traceparent: childTraceparent(readHeader(exchange.request, 'traceparent')),
           prompt: parsed.prompt,
           maxTokens,
           temperature: parsed.temperature,

@@ -5,6 +5,7 @@ import { GUARDS, type GuardName } from '../handoff/guards.js';
 import type { EngineStats, PageCounts, SweepCounts } from '../handoff/engine-port.js';
 import type { Capacity } from '../upstream/upstream.js';
 import { type LatencySummary, LatencyWindow } from './latency.js';
+import { SafetyMetrics } from './safety-metrics.js';
 import type { TenantAccount } from './waiting.js';
 
 export interface MetricsSources {
@@ -36,6 +37,7 @@ const PAGE_STATES = ['free', 'leased', 'draining', 'sealed'] as const;
  */
 export class GatewayMetrics {
   readonly registry: Registry = new Registry();
+  readonly safety: SafetyMetrics = new SafetyMetrics(this.registry);
   readonly #sources: MetricsSources;
   /** Admissions, clamped, refusals: what the children below count in. */
   readonly #counters: readonly Counter[];

@@ -108,7 +108,8 @@ describe('the official openai client', () => {
       async () => {
         for await (const _ of stream) harness.engine.failWith = { guard: 'tag', message: 'A page was not its own.' };
       },
-      (thrown) => thrown instanceof OpenAI.APIError && thrown.message.includes('A page was not its own.'),
+      (thrown) =>
+        thrown instanceof OpenAI.APIError && thrown.message.includes('The engine could not finish this request.'),
     );
     harness.engine.failWith = null;
   });

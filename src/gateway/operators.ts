@@ -29,6 +29,8 @@ export interface OperatorsPage {
 export interface OperatorsOptions {
   readonly upstream: Upstream;
   readonly metrics: GatewayMetrics;
+  /** Why the engine is out of rotation, for `/healthz`; null: it is in. */
+  readonly outOfRotation?: () => string | null;
   /** What `/findings` shows; each must be fit for JSON. */
   readonly findings: () => readonly unknown[];
   /** Absent: `/` and `/state` are not served. */
@@ -143,7 +145,11 @@ export class OperatorsServer {
         return;
       case '/healthz': {
         if (this.#options.draining?.() === true) return exchange.answer(503, '{"status":"draining"}');
-        const health = await this.#sharedHealth();
+        const out = this.#options.outOfRotation?.() ?? null;
+        const health =
+          out === null
+            ? await this.#sharedHealth()
+            : { wrong: `the engine is out of rotation: ${out}`, atMs: this.#options.clock.wallMs() };
         if (!exchange.settled) exchange.answer(health.wrong === null ? 200 : 503, healthJson(health));
         return;
       }

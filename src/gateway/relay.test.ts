@@ -88,8 +88,8 @@ describe('a client that leaves', () => {
 
   for (const phase of ['prefill', 'decode'] as const) {
     for (const stream of [false, true]) {
-      test(`before ${phase}, ${stream ? 'streamed' : 'whole'}: one abort, and all comes back`, async () => {
-        const harness = await start();
+      test(`before ${phase}, ${stream ? 'streamed' : 'whole'}, past its shield: one abort, and all comes back`, async () => {
+        const harness = await start({ shield: { requestsMax: 0 } });
         harness.engine.hold = phase;
         const client = await rawPost(harness, 'hello', { stream });
         await until(harness.clock, 'it runs', () => harness.engine.runs.length === 1);
@@ -111,7 +111,7 @@ describe('a client that leaves', () => {
   });
 
   test('keeps its tokens draining, and not leased, until the engine has let go', async () => {
-    const harness = await start();
+    const harness = await start({ shield: { requestsMax: 0 } });
     harness.engine.hold = 'decode';
     harness.engine.holdRelease = true;
     const client = await rawPost(harness, 'hello', { max_tokens: 12 });
@@ -161,7 +161,8 @@ describe('usage', () => {
   for (const lie of [{ prefillTokens: 1 }, { promptTokens: 1 }, { completionTokens: 0 }]) {
     for (const early of [true, false]) {
       test(`with ${JSON.stringify(lie)} ${early ? 'said early' : 'said at the end'} fails closed`, async () => {
-        const harness = await start();
+        // The engine goes on lying, and a sentinel would take it out before the second request.
+        const harness = await start({ sentinels: false });
         harness.engine.lie = { ...lie, early };
         const whole = await harness.post(TEXT, body('secret words'));
         const wholeText = await whole.text();
@@ -227,15 +228,15 @@ describe('without capacity', () => {
 });
 
 describe('an engine that fails', () => {
-  test('before the first token gives a plain error with its words for tenants and nothing else', async () => {
+  test('before the first token gives a plain error in our words, with nothing of its own', async () => {
     for (const stream of [false, true]) {
       const harness = await start();
       harness.engine.failWith = { guard: 'tag', message: 'A page was not its own.' };
       const response = await harness.post(TEXT, body('abc', { stream }));
       const text = await response.text();
       assert.equal(response.status, 502);
-      assert.match(text, /A page was not its own/);
-      assert.ok(!text.includes('for operators'));
+      assert.match(text, /The engine could not finish this request/);
+      assert.ok(!text.includes('A page') && !text.includes('for operators'));
     }
   });
 
@@ -251,7 +252,7 @@ describe('an engine that fails', () => {
       if (done) break;
       rest += Buffer.from(value).toString();
     }
-    assert.match(rest, /data: \{"error":\{"message":"A checksum did not agree\."/);
+    assert.match(rest, /data: \{"error":\{"message":"The engine could not finish this request\./);
     assert.ok(!rest.includes('[DONE]'));
   });
 });

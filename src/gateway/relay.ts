@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { type GuardBits, guardBit } from '../handoff/guards.js';
+import type { MarkerHit } from '../markers/marker-index.js';
 import type {
   FinishReason,
   PromptCounts,
@@ -14,9 +15,27 @@ import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type U
 import { STREAM_STALL_MS_MAX } from './bounds.js';
 import type { LadderContext } from './context.js';
 import type { Exchange, Interruption } from './exchange.js';
-import { internalFinding, usageFinding } from './findings.js';
+import { shownWords, tenantError, type OwnNumbers } from './engine-words.js';
+import {
+  completionFinding,
+  engineErrorFinding,
+  foreignMarkerFinding,
+  internalFinding,
+  usageFinding,
+} from './findings.js';
+import type { StreamGuard } from './live-markers.js';
 import type { ParsedRequest } from './policy.js';
-import type { Ticket } from './waiting.js';
+import type { Shielded } from './shield.js';
+import {
+  isCount,
+  isSuspicion,
+  judgeCounts,
+  judgeFinish,
+  sensibleCached,
+  sensibleReason,
+  type Verdict,
+} from './verdict.js';
+import type { TenantAccount, Ticket } from './waiting.js';
 
 const USAGE: GuardBits = guardBit('usage');
 const POLICY: GuardBits = guardBit('policy');
@@ -28,26 +47,40 @@ const POLICY: GuardBits = guardBit('policy');
 export class Relay implements UpstreamSink {
   readonly #context: LadderContext;
   readonly #exchange: Exchange;
+  readonly #account: TenantAccount;
   readonly #parsed: ParsedRequest;
   /** Tokens of the prompt as counted here. */
   readonly #counted: number;
   readonly #head: AnswerHead;
   readonly #stops: StopMatcher;
   readonly #chunks: ChunkWriter | null;
+  /** Null: no marker is live. */
+  #guard: StreamGuard | null = null;
+  /** Tokens of output that were granted. */
+  #maxTokens = 0;
   #ticket: Ticket | null = null;
   #run: UpstreamRun | null = null;
   #text = '';
   /** Tokens of output that came, and that the reader took. Invariant: acknowledged <= came. */
   #came = 0;
   #acknowledged = 0;
+  /** The client has left and the request goes on to its first token. */
+  #shielded: Shielded | null = null;
   #abortWanted = false;
   #aborted = false;
   #ended = false;
   #stalled = false;
 
-  constructor(context: LadderContext, exchange: Exchange, parsed: ParsedRequest, counted: number) {
+  constructor(
+    context: LadderContext,
+    exchange: Exchange,
+    account: TenantAccount,
+    parsed: ParsedRequest,
+    counted: number,
+  ) {
     this.#context = context;
     this.#exchange = exchange;
+    this.#account = account;
     this.#parsed = parsed;
     this.#counted = counted;
     this.#head = {
@@ -63,6 +96,8 @@ export class Relay implements UpstreamSink {
   /** Sends the request; from here on `ticket` goes back through `end` and `released`. */
   dispatch(ticket: Ticket, upstream: Upstream, request: UpstreamRequest): void {
     this.#ticket = ticket;
+    this.#maxTokens = request.maxTokens;
+    this.#guard = this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt);
     this.#exchange.onInterrupt = (why) => this.#interrupted(why);
     try {
       this.#run = upstream.start(request, this);
@@ -84,15 +119,19 @@ export class Relay implements UpstreamSink {
   }
 
   started(counts: PromptCounts | null): void {
-    if (this.#exchange.settled || counts === null) return;
-    if (!this.#countsAgree(counts)) this.#failUsage(counts, null);
+    // Counts are judged for nobody too: what they say of the engine concerns everybody.
+    if (counts === null || this.#abortWanted) return;
+    this.#believe(judgeCounts(this.#counted, counts), counts, null);
   }
 
   text(piece: string, tokens: number): void {
+    if (this.#shielded !== null) return this.#endShield();
     if (this.#exchange.settled || this.#stops.hit) return;
+    if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
     if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
     this.#came += tokens;
-    const leaving = this.#stops.push(piece);
+    const leaving = this.#guardedText(this.#stops.push(piece));
+    if (leaving === null) return;
     if (this.#chunks === null) this.#text += leaving;
     else this.#stream(this.#chunks, leaving);
     if (this.#stops.hit) this.#abort();
@@ -103,6 +142,7 @@ export class Relay implements UpstreamSink {
     assert(!this.#ended, 'an upstream ends a request once');
     this.#ended = true;
     this.#ticket!.ended();
+    this.#shielded?.over('ended');
     if (this.#exchange.settled) return;
     if (end.kind === 'failed') this.#failAsEngine(end);
     else if (end.kind === 'finished') this.#finished(end);
@@ -116,24 +156,35 @@ export class Relay implements UpstreamSink {
   }
 
   #interrupted(why: Interruption): void {
-    if (why === 'gone') this.#abort();
-    else this.#fail(why);
+    if (why !== 'gone') this.#fail(why);
+    else if (this.#came > 0 || this.#abortWanted || this.#ended || !this.#enterShield()) this.#abort();
+  }
+
+  #enterShield(): boolean {
+    this.#shielded = this.#context.shield.enter(this.#account, this.#counted, () => this.#abort());
+    return this.#shielded !== null;
+  }
+
+  /** The first token has come, so the transfer is over: now the protocol ends the request. */
+  #endShield(): void {
+    this.#shielded!.over('first_token');
+    this.#abort();
   }
 
   #finished(end: Extract<UpstreamEnd, { kind: 'finished' }>): void {
     const { usage } = end;
-    const guarded = (this.#context.guards & USAGE) !== 0;
-    if (!this.#countsAgree(usage) || (guarded && usage.completionTokens < 1)) {
-      this.#failUsage(usage, usage.completionTokens);
-      return;
-    }
+    const verdict = judgeFinish(this.#counted, this.#maxTokens, usage, end.finishReason);
+    if (!this.#believe(verdict, usage, usage.completionTokens)) return;
     const stopped = this.#stops.hit;
+    if (!stopped && usage.completionTokens !== this.#came) {
+      this.#context.findings.raise(completionFinding(this.#came, usage.completionTokens));
+    }
     this.#complete(
-      stopped ? 'stop' : end.finishReason,
+      stopped ? 'stop' : sensibleReason(end.finishReason),
       {
-        promptTokens: usage.promptTokens,
-        completionTokens: stopped ? this.#came : usage.completionTokens,
-        cachedTokens: usage.cachedTokens,
+        promptTokens: this.#guarded || !isCount(usage.promptTokens) ? this.#counted : usage.promptTokens,
+        completionTokens: this.#came,
+        cachedTokens: sensibleCached(usage.cachedTokens, this.#counted),
       },
       end.engineAnswer,
     );
@@ -141,25 +192,77 @@ export class Relay implements UpstreamSink {
 
   /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
   #stoppedHere(usage: PromptCounts | null): void {
-    if (usage !== null && !this.#countsAgree(usage)) this.#failUsage(usage, null);
-    else
-      this.#complete(
-        'stop',
-        { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
-        undefined,
-      );
+    if (usage !== null && !this.#believe(judgeCounts(this.#counted, usage), usage, null)) return;
+    this.#complete(
+      'stop',
+      { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
+      undefined,
+    );
   }
 
-  #countsAgree(counts: PromptCounts): boolean {
-    if ((this.#context.guards & USAGE) === 0) return true;
-    if (counts.promptTokens !== this.#counted) return false;
-    return counts.prefillTokens === null || counts.prefillTokens === this.#counted;
+  get #guarded(): boolean {
+    return (this.#context.guards & USAGE) !== 0;
+  }
+
+  /** Whether the answer may go on. Where not, it has been withheld, and the operators know. */
+  #believe(verdict: Verdict, said: PromptCounts, completionTokens: number | null): boolean {
+    if (verdict === 'agrees' || !this.#guarded) return true;
+    const { metrics, findings } = this.#context;
+    metrics.guardHit('usage');
+    metrics.safety.doubted(verdict);
+    findings.raise(usageFinding(verdict, this.#counted, said, completionTokens));
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The engine did not count the prompt that was sent, so its answer was withheld. Send the request again.',
+      ),
+    );
+    if (isSuspicion(verdict)) this.#context.watch.suspect(this.#counted);
+    return false;
+  }
+
+  /** What of the text may leave by now; null: it held what belongs to somebody else, and the request has ended. */
+  #guardedText(text: string): string | null {
+    if (this.#guard === null) return text;
+    const leaving = this.#guard.push(text);
+    if (this.#guard.foreign === null) return leaving;
+    this.#failForeign(this.#guard.foreign);
+    return null;
+  }
+
+  #lastText(): string | null {
+    const rest = this.#guardedText(this.#stops.flush());
+    return rest === null || this.#guard === null ? rest : rest + this.#guard.flush();
+  }
+
+  /** Proof. The request itself ends first, then everything else on that engine. */
+  #failForeign({ marker, length }: MarkerHit): void {
+    const { metrics, findings, watch } = this.#context;
+    metrics.safety.doubted('foreign-marker');
+    findings.raise(foreignMarkerFinding(marker.owner, length));
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The answer could not be verified and was withheld. Send the request again.',
+      ),
+    );
+    watch.prove(this.#counted);
+  }
+
+  /** What came is no text, whatever guards are on: nothing of it may leave. */
+  #failNonsense(): void {
+    const nothing = { promptTokens: this.#counted, prefillTokens: null };
+    this.#context.metrics.safety.doubted('nonsense');
+    this.#context.findings.raise(usageFinding('nonsense', this.#counted, nothing, null));
+    this.#fail(new CodedError('engine_failed', 'The engine sent something that is no answer. Send the request again.'));
+    this.#context.watch.suspect(this.#counted);
   }
 
   #complete(reason: FinishReason, usage: Usage, engineAnswer: Readonly<Record<string, unknown>> | undefined): void {
     const { metrics, clock, guards } = this.#context;
+    const rest = this.#lastText();
+    if (rest === null) return;
     metrics.answered(clock.nowMs() - this.#exchange.arrivedMs);
-    const rest = this.#stops.flush();
     if (this.#chunks !== null) {
       this.#beginStream(this.#chunks);
       const last = rest === '' ? '' : this.#chunks.text(rest);
@@ -173,20 +276,18 @@ export class Relay implements UpstreamSink {
     this.#exchange.answer(200, answerJson(this.#head, this.#text + rest, reason, usage, extra === ',' ? '' : extra));
   }
 
-  #failUsage(counts: PromptCounts, completionTokens: number | null): void {
-    const { metrics, findings } = this.#context;
-    metrics.guardHit('usage');
-    findings.raise(usageFinding(this.#counted, counts.promptTokens, counts.prefillTokens, completionTokens));
-    this.#fail(
-      new CodedError(
-        'verification_failed',
-        'The engine did not count the prompt that was sent, so its answer was withheld. Send the request again.',
-      ),
-    );
-  }
-
   #failAsEngine(end: Extract<UpstreamEnd, { kind: 'failed' }>): void {
-    this.#fail(new CodedError(end.code, end.message, retryOf(end.code)));
+    const own: OwnNumbers = {
+      counted: this.#counted,
+      maxTokens: this.#maxTokens,
+      capacity: this.#context.upstream.capacity(),
+    };
+    const error = tenantError(end.code, own);
+    const { context, prefillPool, decodePool } = own.capacity;
+    const known = new Set([own.counted, own.maxTokens, context ?? 0, prefillPool ?? 0, decodePool ?? 0]);
+    const text = String(end.detail);
+    this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, known)));
+    this.#fail(error);
   }
 
   /** The client is told first: an engine may end an aborted request at once, and its words must not be the ones that leave. */
@@ -245,8 +346,4 @@ export class Relay implements UpstreamSink {
     this.#acknowledged = this.#came;
     this.#run.acknowledge(this.#came);
   }
-}
-
-function retryOf(code: CodedError['code']): { retryAfterS: number } | undefined {
-  return code === 'no_capacity' || code === 'engine_unavailable' ? { retryAfterS: 1 } : undefined;
 }

@@ -4,6 +4,7 @@ import { CodedError } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
+import type { Marker } from '../markers/marker.js';
 import type { Upstream } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,
@@ -22,8 +23,10 @@ import { Exchange, type ExchangeContext } from './exchange.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { Ladder, requestTokensMax } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
+import { Shield, type ShieldBounds } from './shield.js';
 import type { Tenant, TenantConfig, TenantRegistry } from './tenants.js';
 import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
+import { engineOut, Watch } from './watch.js';
 
 export interface GatewayOptions {
   readonly upstream: Upstream;
@@ -50,6 +53,12 @@ export interface GatewayOptions {
   readonly waitMsMax?: number;
   /** How long open requests may go on when the gateway closes. @default CLOSE_GRACE_MS */
   readonly closeGraceMs?: number;
+  /** Live markers: what must turn up in answers to its owner, a tenant's name, only. */
+  readonly markers?: readonly Marker[];
+  /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
+  readonly sentinels?: boolean;
+  /** What goes on for clients that left before the first token. @default the bounds of `bounds.ts` */
+  readonly shield?: ShieldBounds;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
@@ -68,6 +77,8 @@ export { standingHeaders };
 export class Gateway {
   readonly metrics: GatewayMetrics;
   readonly room: WaitingRoom;
+  readonly watch: Watch;
+  readonly shield: Shield;
   readonly #options: GatewayOptions;
   readonly #listener: Listener;
   readonly #ladder: Ladder;
@@ -102,14 +113,28 @@ export class Gateway {
       refused: (error) => this.metrics.refused(error.code),
     };
     const bodyBytesMax = (): number => this.#bodyBytesMax;
+    const findings = new BoundedFindings(options.findings);
+    this.watch = new Watch({
+      clock,
+      upstream,
+      room: this.room,
+      findings,
+      metrics: this.metrics.safety,
+      markers: options.markers ?? [],
+      sentinels: options.sentinels ?? true,
+      onOut: () => this.#endAll(engineOut),
+    });
+    this.shield = newShield(options, this.metrics);
     const context: LadderContext = {
       upstream,
       registry: tenants,
       accounts: this.#accounts,
       room: this.room,
+      watch: this.watch,
+      shield: this.shield,
       guards,
       metrics: this.metrics,
-      findings: new BoundedFindings(options.findings),
+      findings,
       clock,
       get bodyBytesMax() {
         return bodyBytesMax();
@@ -184,11 +209,20 @@ export class Gateway {
     return this.#closing;
   }
 
+  /** Ends everything that waits or runs with an error. */
+  #endAll(error: () => CodedError): void {
+    this.room.refuseAll(error);
+    this.shield.cutAll();
+    for (const exchange of this.#open) exchange.interrupt(error());
+  }
+
   async #close(graceMs: number): Promise<void> {
     const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
+    this.watch.close();
+    this.shield.close();
     this.room.refuseAll(shuttingDown);
     const failing = this.#options.clock.after(graceMs, () => {
-      for (const exchange of this.#open) exchange.interrupt(shuttingDown());
+      this.#endAll(shuttingDown);
       this.#options.clock.soon(() => this.#listener.closeIdle());
     });
     await closed;
@@ -217,6 +251,7 @@ export class Gateway {
     if (path === '/health') {
       requireMethod(request, 'GET');
       if (this.draining) throw shuttingDown();
+      if (!this.watch.rotation.isIn) throw engineOut();
       exchange.answer(200, '{"status":"ok"}');
       return;
     }
@@ -275,6 +310,15 @@ function newRoom(options: GatewayOptions): WaitingRoom {
     ...(options.tenantOpenMax === undefined ? {} : { tenantOpenMax: options.tenantOpenMax }),
     ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
     ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
+  });
+}
+
+function newShield({ clock, shield }: GatewayOptions, { safety }: GatewayMetrics): Shield {
+  return new Shield({
+    clock,
+    ...shield,
+    onOver: (outcome, promptTokens, ms) => safety.shielded(outcome, promptTokens, ms),
+    onRefused: () => safety.shieldRefused(),
   });
 }
 

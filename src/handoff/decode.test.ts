@@ -272,6 +272,34 @@ test('a handle authorises nothing, and a prefix that the slot held is let go', (
   assert.equal(decode.page(0, 'refs'), 0);
 });
 
+test('a handle for another attempt, or for a slot that has its lease, changes nothing', () => {
+  for (const [events, attempt] of [
+    [[START], 2],
+    [[START, ADMIT], 1],
+  ] as const) {
+    const decode = after(events);
+    assert.deepEqual(decode.do({ kind: 'attach', attempt, list: [[2, 0]] }), []);
+  }
+});
+
+test('under the fault a handle lends what it names, and what it named is nobody’s to give back', () => {
+  const decode = after([START], { faults: ['stale-handle'], guards: [] });
+  decode.do({ kind: 'attach', attempt: 1, list: [[2, 0]] });
+  assert.deepEqual(decode.held(), [2]);
+  assert.equal(decode.slot('attached'), 1);
+  assert.equal(decode.slot('peer'), 1);
+  decode.do(ABORT);
+  assert.equal(decode.free(), 4);
+  assert.equal(decode.slot('attached'), 0);
+  assert.deepEqual(decode.list(0, 0), [0, 0, 0, 0]);
+});
+
+test('a start for another life of this node changes nothing', () => {
+  const decode = after([]);
+  assert.deepEqual(decode.do({ ...START, to: 2 }), []);
+  assert.equal(decode.phase(), 'idle');
+});
+
 /** Slot 1 has sealed its first page, page 0, under hash 77. */
 const SEALED_FIRST: readonly NamedEvent[] = [
   ...DECODING.map((event) => ({ ...event, slot: 1 })),

@@ -100,6 +100,8 @@ export interface EngineStats {
   readonly landingsRefused: number;
   readonly guardHits: Readonly<Record<GuardName, number>>;
   readonly findings: readonly EngineFinding[];
+  /** Sealed pages of decode's pool by the tenant that alone can hit them, those above 0; absent where the engine does not say. */
+  readonly sealedByTenant?: ReadonlyMap<number, number>;
   /** How far the sweep over each pool got; absent where there is none. */
   readonly sweep?: Readonly<Record<'prefill' | 'decode', SweepCounts>>;
 }

@@ -4,7 +4,6 @@
  */
 import { DecodePhase } from './decode.js';
 import { GatewayPhase } from './gateway.js';
-import { countPages } from './ledger.js';
 import { DS, FREE_COUNT, FREE_HEAD, GS, listAt, PageState, PG, PS, pageAt, slotAt, type View } from './layout.js';
 import { PrefillPhase, SOURCE } from './prefill.js';
 import { Result } from './messages.js';
@@ -13,13 +12,14 @@ export type Invariant = (view: View) => string | null;
 
 /** free + leased + draining + sealed = pool, and the free list holds the free pages, each once. */
 export function everyPageIsAccountedFor(view: View): string | null {
-  const totals = countPages(view);
   const { cells, at, shape } = view;
-  const sum = totals.free + totals.leased + totals.draining + totals.sealed;
-  if (sum !== shape.pages) return `${sum} pages are in a known state, the pool has ${shape.pages}`;
-  if (cells[at + FREE_COUNT] !== totals.free) {
-    return `the free count says ${cells[at + FREE_COUNT]}, ${totals.free} pages are free`;
+  let free = 0;
+  for (let page = 0; page < shape.pages; page++) {
+    const state = cells[pageAt(view, page) + PG.state];
+    if (state === PageState.free) free++;
+    else if (state > PageState.sealed) return `page ${page} is in no known state`;
   }
+  if (cells[at + FREE_COUNT] !== free) return `the free count says ${cells[at + FREE_COUNT]}, ${free} pages are free`;
   let listed = 0;
   for (let next = cells[at + FREE_HEAD]; next !== 0; next = cells[pageAt(view, next - 1) + PG.next]) {
     listed++;
@@ -27,7 +27,7 @@ export function everyPageIsAccountedFor(view: View): string | null {
     if (cells[pageAt(view, next - 1) + PG.state] !== PageState.free)
       return `page ${next - 1} is listed as free and is not`;
   }
-  return listed === totals.free ? null : `the free list holds ${listed} pages, ${totals.free} are free`;
+  return listed === free ? null : `the free list holds ${listed} pages, ${free} are free`;
 }
 
 /** Every leased or draining page is in exactly the list of the slot that owns it, and every page in a list belongs to it. */
@@ -51,10 +51,12 @@ export function ownersMatchLists(view: View): string | null {
       owned++;
     }
   }
-  const totals = countPages(view);
-  return owned === totals.leased + totals.draining
-    ? null
-    : `${totals.leased + totals.draining} pages have an owner, ${owned} are in an owner's list`;
+  let lent = 0;
+  for (let page = 0; page < shape.pages; page++) {
+    const state = cells[pageAt(view, page) + PG.state];
+    if (state === PageState.leased || state === PageState.draining) lent++;
+  }
+  return owned === lent ? null : `${lent} pages have an owner, ${owned} are in an owner's list`;
 }
 
 /** A sealed page has as many readers as slots that list it as prefix. */

@@ -94,6 +94,17 @@ export interface PageTotals {
   sealed: number;
 }
 
+/** Counts sealed pages by tenant into `counts`, whose index is the tenant's number; those of higher numbers are left out. */
+export function countSealed(view: View, counts: Int32Array): void {
+  counts.fill(0);
+  if (!view.shape.prefixes) return;
+  for (let page = 0; page < view.shape.pages; page++) {
+    const cell = pageAt(view, page);
+    const tenant = view.cells[cell + PG.tenant];
+    if (view.cells[cell + PG.state] === PageState.sealed && tenant < counts.length) counts[tenant]++;
+  }
+}
+
 /** Counts pages by state. */
 export function countPages(view: View): PageTotals {
   const totals = [0, 0, 0, 0];

@@ -186,7 +186,14 @@ test('a lease or drain of an older attempt hears that it is over', () => {
   assert.deepEqual(prefill.do(LEASE), ['decode: drained']);
   assert.equal(prefill.effects[0]?.attempt, 1);
   assert.deepEqual(prefill.do(DRAIN), ['decode: drained']);
+  assert.deepEqual(prefill.do(ABORT), []);
   assert.equal(prefill.phase(), 'waiting');
+});
+
+test('a slot that waits for its lease does not take one of a newer attempt', () => {
+  const prefill = after([START]);
+  assert.deepEqual(prefill.do({ ...LEASE, attempt: 2 }), []);
+  assert.equal(prefill.slot('peer'), 0);
 });
 
 test('a newer attempt waits until the older one has ended', () => {
@@ -199,6 +206,12 @@ test('a prefill that gives up says so, after its writes have settled', () => {
   const prefill = after([START, LEASE, ADMIT, chunk(1)]);
   assert.deepEqual(prefill.do({ kind: 'abandon', attempt: 1 }), []);
   assert.deepEqual(prefill.do(settled(1)), ['pagesFreed', 'gateway: prefillClosed abandoned', 'decode: drained']);
+});
+
+test('the first reason for which a slot stops is the one that is told', () => {
+  const prefill = after([START, LEASE, ADMIT, chunk(1), { kind: 'abandon', attempt: 1 }]);
+  assert.deepEqual(prefill.do(ABORT), []);
+  assert.ok(prefill.do(settled(1)).includes('gateway: prefillClosed abandoned'));
 });
 
 test('a decode that restarts ends every attempt that it had leased to, and no other', () => {

@@ -79,6 +79,10 @@ export class World {
       faults,
       stats: () => this.engine.coordinator.stats(),
       temperatureDefault: 0,
+      // A script says which requests there are; the gateway sends none of its own.
+      sentinels: false,
+      // Clients of the incidents leave in the middle of a transfer.
+      shield: { requestsMax: 0 },
     });
   }
 

@@ -52,6 +52,10 @@ export type Prompt =
   | { readonly kind: 'text'; readonly text: string };
 
 export interface UpstreamRequest {
+  /** What an engine may call the request: 32 hex digits, made for it alone, and known to no client. */
+  readonly id: string;
+  /** A span of our own, in the client's trace or a new one (W3C Trace Context); all that an engine gets of a client's headers. */
+  readonly traceparent: string;
   readonly prompt: Prompt;
   readonly maxTokens: number;
   readonly temperature: number;
@@ -93,9 +97,9 @@ export type UpstreamEnd =
   | {
       readonly kind: 'failed';
       readonly code: ErrorCode;
-      /** For the tenant: holds no prompt, room, page or node. */
+      /** In the engine's or the adapter's words. It stays here: the tenant gets the gateway's own words for the code. */
       readonly message: string;
-      /** For the operators. */
+      /** For the operators, who see only its known words: an engine may quote a prompt. */
       readonly detail: string;
       /** The guard that stopped it, where one did. */
       readonly guard: GuardName | null;

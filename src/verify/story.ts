@@ -38,6 +38,35 @@ interface PageNote {
   readonly words: string;
 }
 
+/** Which request a slot and an attempt stand for: learned on the way, since a slot is used again. */
+export class RequestNames {
+  readonly #model: HandoffModel;
+  readonly #names = new Map<string, string>();
+
+  constructor(model: HandoffModel) {
+    this.#model = model;
+  }
+
+  /** The letter of the request that the slot holds, or held last. */
+  inSlot(slot: number): string {
+    return letterOf(this.#model.cells[this.#model.record.env + ENV.requestOf + slot]);
+  }
+
+  of(slot: number, attempt: number): string {
+    return this.#names.get(`${slot}.${attempt}`) ?? this.inSlot(slot);
+  }
+
+  /** After each step. */
+  learn(): void {
+    const { gateway } = this.#model.record;
+    for (let slot = 0; slot < gateway.shape.slots; slot++) {
+      const attempt = gateway.cells[slotAt(gateway, slot) + 1];
+      const key = `${slot}.${attempt}`;
+      if (attempt > 0 && !this.#names.has(key)) this.#names.set(key, this.inSlot(slot));
+    }
+  }
+}
+
 /** Tells the way to a broken state. `end` is what the explorer said of it. */
 export function storyOf(model: HandoffModel, path: readonly number[], end: string): Story {
   return new Storyteller(model).tell(path, end);
@@ -46,13 +75,13 @@ export function storyOf(model: HandoffModel, path: readonly number[], end: strin
 class Storyteller {
   readonly #model: HandoffModel;
   readonly #decode: View;
-  /** Request letters by slot and attempt. */
-  readonly #names = new Map<string, string>();
+  readonly #names: RequestNames;
   readonly #notes: PageNote[] = [];
 
   constructor(model: HandoffModel) {
     this.#model = model;
     this.#decode = model.record.decode;
+    this.#names = new RequestNames(model);
   }
 
   tell(path: readonly number[], end: string): Story {
@@ -63,7 +92,7 @@ class Storyteller {
       const telling = tell(model.record, action, (slot, attempt) => this.#nameOf(slot, attempt));
       const before = this.#pages();
       model.next(action);
-      this.#learnNames();
+      this.#names.learn();
       this.#note(at + 1, action, telling, before);
       steps.push({ ...telling, step: at + 1, prefillMap: this.#prefillMap(), decodeMap: this.#decodeMap() });
     }
@@ -76,20 +105,11 @@ class Storyteller {
   }
 
   #requestIn(slot: number): string {
-    return letterOf(this.#model.cells[this.#model.record.env + ENV.requestOf + slot]);
+    return this.#names.inSlot(slot);
   }
 
   #nameOf(slot: number, attempt: number): string {
-    return this.#names.get(`${slot}.${attempt}`) ?? this.#requestIn(slot);
-  }
-
-  #learnNames(): void {
-    const { gateway } = this.#model.record;
-    for (let slot = 0; slot < gateway.shape.slots; slot++) {
-      const attempt = gateway.cells[slotAt(gateway, slot) + 1];
-      const key = `${slot}.${attempt}`;
-      if (attempt > 0 && !this.#names.has(key)) this.#names.set(key, this.#requestIn(slot));
-    }
+    return this.#names.of(slot, attempt);
   }
 
   #pages(): PageCells[] {

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { CodedError } from '../base/errors.js';
+import { readHeader } from './headers.js';
 
 /** A prompt of a million tokens is about 4 MiB; twice that is refused. */
 export const BODY_BYTES_MAX: number = 8 * 1024 * 1024;
@@ -26,13 +27,12 @@ export interface BodyRules {
  * (RFC 9112, section 6.3) is refused by node's parser already, and here again for parsers that are more lenient.
  */
 export function checkBodyHead(request: IncomingMessage, bytesMax: number): void {
-  const headers = request.headers;
-  const encoding = headers['content-encoding'];
+  const encoding = readHeader(request, 'content-encoding');
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     throw new CodedError('unsupported_encoding', 'Expected a body without `Content-Encoding`, got an encoded one.');
   }
-  const length = headers['content-length'];
-  if (length !== undefined && headers['transfer-encoding'] !== undefined) {
+  const length = readHeader(request, 'content-length');
+  if (length !== undefined && readHeader(request, 'transfer-encoding') !== undefined) {
     throw new CodedError('invalid_request', 'Expected either `Content-Length` or `Transfer-Encoding`, got both.');
   }
   if (length !== undefined && Number(length) > bytesMax) throw tooLarge(bytesMax);

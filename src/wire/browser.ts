@@ -1,13 +1,13 @@
 /** What a port that people open in a browser needs beside the key and `Host`: the same origin, and a key that a browser can send. */
 import type { IncomingMessage } from 'node:http';
 import { CodedError } from '../base/errors.js';
-import { AUTHORIZATION_CHARACTERS_MAX, headerCount } from './headers.js';
+import { AUTHORIZATION_CHARACTERS_MAX, headerCount, readHeader } from './headers.js';
 
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 
 /** The password of `Authorization: Basic` (RFC 7617; the user's name is not looked at), or null when there is none. */
 export function basicPassword(request: IncomingMessage): string | null {
-  const header = request.headers.authorization;
+  const header = readHeader(request, 'authorization');
   if (header === undefined || header.length > AUTHORIZATION_CHARACTERS_MAX) return null;
   if (headerCount(request, 'authorization') !== 1) return null;
   const encoded = BASIC.exec(header)?.[1];
@@ -24,7 +24,8 @@ export function basicPassword(request: IncomingMessage): string | null {
  * `Host` is to be checked before.
  */
 export function checkSameOrigin(request: IncomingMessage): void {
-  const { origin, host } = request.headers;
+  const origin = readHeader(request, 'origin');
+  const host = readHeader(request, 'host');
   const own = origin === undefined || (headerCount(request, 'origin') === 1 && isOriginOf(origin, host ?? ''));
   if (own && isSameSite(request)) return;
   // What came is not repeated.
@@ -40,7 +41,7 @@ function isOriginOf(origin: string, host: string): boolean {
 }
 
 function isSameSite(request: IncomingMessage): boolean {
-  const site = request.headers['sec-fetch-site'];
+  const site = readHeader(request, 'sec-fetch-site');
   if (site === undefined || site === 'same-origin' || site === 'none') return true;
-  return request.headers['sec-fetch-mode'] === 'navigate' && request.headers['sec-fetch-dest'] === 'document';
+  return readHeader(request, 'sec-fetch-mode') === 'navigate' && readHeader(request, 'sec-fetch-dest') === 'document';
 }

@@ -18,6 +18,28 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** Every header of a client that is read, on either port; nothing looks at another. */
+export const READ_HEADERS = [
+  'authorization',
+  'content-encoding',
+  'content-length',
+  'host',
+  'origin',
+  'sec-fetch-dest',
+  'sec-fetch-mode',
+  'sec-fetch-site',
+  'traceparent',
+  'transfer-encoding',
+  'x-request-id',
+] as const;
+
+export type ReadHeader = (typeof READ_HEADERS)[number];
+
+/** A header of a client, by a name of the list; two of one name come joined with `, `, but for `authorization` and `host`. */
+export function readHeader(request: IncomingMessage, name: ReadHeader): string | undefined {
+  return request.headers[name] as string | undefined;
+}
+
 /** Every header that an answer may carry. No `access-control-*`: a browser page has no business here. */
 export const ANSWERED_HEADERS: ReadonlySet<string> = new Set([
   'cache-control',
@@ -42,7 +64,7 @@ export const AUTHORIZATION_CHARACTERS_MAX = 4096;
 const SCHEME = /^bearer +(\S+) *$/i;
 
 /** How often a header came: node keeps the first `authorization` and `host` and drops the others in silence. */
-export function headerCount(request: IncomingMessage, name: string): number {
+export function headerCount(request: IncomingMessage, name: ReadHeader): number {
   const raw = request.rawHeaders;
   let count = 0;
   for (let i = 0; i < raw.length; i += 2) {
@@ -54,7 +76,7 @@ export function headerCount(request: IncomingMessage, name: string): number {
 
 /** The key of `Authorization: Bearer KEY` (RFC 6750, section 2.1), or null when there is none, or more than one. */
 export function bearerKey(request: IncomingMessage): string | null {
-  const header = request.headers.authorization;
+  const header = readHeader(request, 'authorization');
   if (header === undefined || header.length > AUTHORIZATION_CHARACTERS_MAX) return null;
   if (headerCount(request, 'authorization') !== 1) return null;
   return SCHEME.exec(header)?.[1] ?? null;
@@ -86,7 +108,7 @@ export class HostRule {
 
   /** Throws `host_not_allowed`. The name that came is not repeated: a page could read it. */
   check(request: IncomingMessage): void {
-    const header = request.headers.host;
+    const header = readHeader(request, 'host');
     const name = header === undefined ? null : hostName(header);
     if (name !== null && this.#names.has(name) && headerCount(request, 'host') === 1) return;
     throw new CodedError(

@@ -1,7 +1,18 @@
 export { BODY_BYTES_MAX, checkBodyHead, JSON_DEPTH_MAX, parseJsonObject, readBody } from './body.js';
 export { basicPassword, checkSameOrigin } from './browser.js';
 export { asCodedError, errorJson, openAiError, type OpenAiError } from './errors.js';
-export { ANSWERED_HEADERS, bearerKey, headerCount, HOP_BY_HOP, hostName, HostRule, isLoopback } from './headers.js';
+export {
+  ANSWERED_HEADERS,
+  bearerKey,
+  headerCount,
+  HOP_BY_HOP,
+  hostName,
+  HostRule,
+  isLoopback,
+  READ_HEADERS,
+  readHeader,
+} from './headers.js';
+export { checkedRequestId, childTraceparent, freshId } from './ids.js';
 export {
   type AnswerHead,
   answerJson,

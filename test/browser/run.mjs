@@ -4,15 +4,15 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
+import { launchChromium } from './chromium.mjs';
 import { contrastOf } from './contrast.mjs';
 import { startTraffic } from './traffic.mjs';
+import './verify-page.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const CHROMIUMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const KEYS = { acme: 'acme-key-for-the-browser-test', globex: 'globex-key-for-the-browser-test' };
 const OPS_KEY = 'operators-key-for-the-browser-test';
 const PICTURES = process.env.PICTURES ?? `${ROOT}docs`;
@@ -78,9 +78,7 @@ describe('the operators’ page in a browser', () => {
   let server;
   let traffic;
   before(async () => {
-    const executablePath = process.env.CHROMIUM ?? CHROMIUMS.find((path) => existsSync(path));
-    assert.ok(executablePath, 'Expected a Chromium, at a usual place or named by `CHROMIUM`.');
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await launchChromium();
     // The prefill pool holds less than is advertised, as in the public incident.
     server = await serve('--prefill-pool', '2048');
     traffic = startTraffic(server.url, KEYS);

@@ -24,7 +24,18 @@ export interface UpstreamCases {
 const PROMPT: Prompt = { kind: 'text', text: 'the quick brown fox jumps over the lazy dog, and then once more' };
 
 function request(overrides: Partial<UpstreamRequest> = {}): UpstreamRequest {
-  return { prompt: PROMPT, maxTokens: 8, temperature: 0, seed: 1, tenant: 1, salt: '', engineFields: {}, ...overrides };
+  return {
+    id: '0123456789abcdef0123456789abcdef',
+    traceparent: '00-0123456789abcdef0123456789abcdef-0123456789abcdef-00',
+    prompt: PROMPT,
+    maxTokens: 8,
+    temperature: 0,
+    seed: 1,
+    tenant: 1,
+    salt: '',
+    engineFields: {},
+    ...overrides,
+  };
 }
 
 /** Records the events of one request, in order, and waits for its release. */

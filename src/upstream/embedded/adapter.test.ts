@@ -34,6 +34,8 @@ function start(overrides: Partial<UpstreamRequest>, options: Partial<EchoOptions
   const heard: Heard = { pieces: [], ends: [], released: 0 };
   const run = embed(engine, clock).start(
     {
+      id: 'f'.repeat(32),
+      traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00`,
       prompt: { kind: 'text', text: 'abc' },
       maxTokens: 100,
       temperature: 0,

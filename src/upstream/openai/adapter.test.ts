@@ -17,6 +17,7 @@ type Instead = (request: CannedRequest, response: ServerResponse) => boolean;
 
 const rendered = (prompt: Prompt): string => (prompt.kind === 'text' ? prompt.text : renderChat(prompt.messages));
 const engines: CannedEngine[] = [];
+const TRACEPARENT = `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`;
 
 async function canned(instead?: Instead, times: { firstByteMsMax?: number; idleMsMax?: number } = {}) {
   const engine = new CannedEngine({
@@ -51,6 +52,8 @@ interface Heard {
 
 function ask(upstream: OpenAiUpstream, overrides: Partial<UpstreamRequest> = {}): Promise<Heard> {
   const request: UpstreamRequest = {
+    id: 'a'.repeat(32),
+    traceparent: TRACEPARENT,
     prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hello' }] },
     maxTokens: 3,
     temperature: 0,
@@ -98,10 +101,10 @@ describe('the adapter of OpenAI-compatible endpoints', () => {
     assert.deepEqual([heard.text, heard.startedWith], [' word word word', [null]]);
   });
 
-  test('sends the engine key and a fresh id, and nothing of the tenant', async () => {
+  test("sends the engine key, the request's id for engines and its trace, and nothing of the tenant", async () => {
     const { engine, upstream } = await canned();
     await ask(upstream);
-    await ask(upstream);
+    await ask(upstream, { id: 'e'.repeat(32) });
     const [first, second] = engine.requests.map(({ headers }) => headers);
     assert.deepEqual(Object.keys(first!).toSorted(), [
       'authorization',
@@ -109,11 +112,12 @@ describe('the adapter of OpenAI-compatible endpoints', () => {
       'content-length',
       'content-type',
       'host',
+      'traceparent',
       'x-request-id',
     ]);
     assert.equal(first!.authorization, 'Bearer engine-key');
-    assert.match(String(first!['x-request-id']), /^[0-9a-f]{32}$/);
-    assert.notEqual(first!['x-request-id'], second!['x-request-id']);
+    assert.deepEqual([first!['x-request-id'], second!['x-request-id']], ['a'.repeat(32), 'e'.repeat(32)]);
+    assert.equal(first!.traceparent, TRACEPARENT);
     assert.ok(!JSON.stringify(engine.requests[0]!.body).includes('salt'));
   });
 
@@ -224,6 +228,8 @@ describe('the adapter of OpenAI-compatible endpoints', () => {
     const released = new Promise<void>((resolve) => {
       const run = upstream.start(
         {
+          id: 'b'.repeat(32),
+          traceparent: TRACEPARENT,
           prompt: { kind: 'text', text: 'a' },
           maxTokens: 200_000,
           temperature: 0,

@@ -116,6 +116,8 @@ export class OpenAiUpstream implements Upstream {
 
   selfTest(signal: AbortSignal): Promise<string | null> {
     const request: UpstreamRequest = {
+      id: freshId(),
+      traceparent: `00-${freshId()}-${freshId().slice(16)}-00`,
       prompt: { kind: 'text', text: 'ping' },
       maxTokens: 1,
       temperature: 0,
@@ -156,7 +158,7 @@ export class OpenAiUpstream implements Upstream {
       clock,
       agent: this.#agent,
       url: this.#urls[prompt.kind],
-      headers: [...this.#headers, 'x-request-id', randomUUID().replaceAll('-', '')],
+      headers: [...this.#headers, 'x-request-id', request.id, 'traceparent', request.traceparent],
       body: JSON.stringify({
         model: models[0],
         ...(prompt.kind === 'chat' ? { messages: prompt.messages } : { prompt: prompt.text }),
@@ -172,4 +174,9 @@ export class OpenAiUpstream implements Upstream {
       bytesMax: ANSWER_BYTES_MAX,
     };
   }
+}
+
+/** 32 hex digits. */
+function freshId(): string {
+  return randomUUID().replaceAll('-', '');
 }

@@ -3,8 +3,11 @@ import { DecodePhase } from '../../handoff/decode.js';
 import { GatewayPhase } from '../../handoff/gateway.js';
 import {
   brokenInvariant,
+  DECODE_INVARIANTS,
   everyPageIsAccountedFor,
+  GATEWAY_INVARIANTS,
   ownersMatchLists,
+  PREFILL_INVARIANTS,
   prefixesStayInsideOneTenant,
 } from '../../handoff/invariants.js';
 import {
@@ -42,6 +45,20 @@ import type { HandoffScope } from './handoff-scope.js';
 
 const broken = (invariant: string, words: string): Broken => ({ invariant, words });
 
+const LEAKED = 'a token left that was computed over a page that was not its own';
+const HARM = [everyPageIsAccountedFor, ownersMatchLists, prefixesStayInsideOneTenant];
+
+/** One `always` in one state. */
+export interface PropertyStatus {
+  readonly invariant: string;
+  /** The machine whose record it is asked of; null: the whole world. */
+  readonly actor: string | null;
+  /** Null, or how it is broken. */
+  readonly words: string | null;
+  /** False: the scope counts only harm, and this is none. */
+  readonly counts: boolean;
+}
+
 export class HandoffProperties {
   readonly sometimes: Model['properties']['sometimes'];
   readonly #scope: HandoffScope;
@@ -65,7 +82,7 @@ export class HandoffProperties {
 
   always(touched: number): Broken | null {
     if (this.#cells[this.#env + ENV.leaked] === 1) {
-      return broken('noForeignRead', 'a token left that was computed over a page that was not its own');
+      return broken('noForeignRead', LEAKED);
     }
     if (this.#scope.harmOnly === true)
       return this.#harm(this.#p, touched, PREFILL) ?? this.#harm(this.#d, touched, DECODE);
@@ -81,13 +98,44 @@ export class HandoffProperties {
       const found = brokenInvariant(this.#d);
       if (found !== null) return found;
     }
-    return this.#strayWrite() ?? this.#refusedLives();
+    // A write is posted by prefill, its page is decode's; a landing only takes one away.
+    const isWire = (touched & ((1 << PREFILL) | (1 << DECODE))) !== 0;
+    const isAnswer = (touched & ((1 << GATEWAY) | (1 << DECODE))) !== 0;
+    return (isWire ? this.#strayWrite() : null) ?? (isAnswer ? this.#refusedLives() : null);
+  }
+
+  /** Every `always` by itself, in a fixed order. For people: the explorer asks `always`, which stops at the first. */
+  statuses(): PropertyStatus[] {
+    const all = this.#scope.harmOnly !== true;
+    const leaked = this.#cells[this.#env + ENV.leaked] === 1 ? LEAKED : null;
+    const world = (invariant: string, words: string | null, counts = all): PropertyStatus => ({
+      invariant,
+      actor: null,
+      words,
+      counts,
+    });
+    const list: PropertyStatus[] = [
+      world('noForeignRead', leaked, true),
+      world('noReuseBeforeQuiescence', this.#strayWrite()?.words ?? null),
+      world('refusedIsDeadEverywhere', this.#refusedLives()?.words ?? null),
+    ];
+    for (const [view, checks] of [
+      [this.#g, GATEWAY_INVARIANTS],
+      [this.#p, PREFILL_INVARIANTS],
+      [this.#d, DECODE_INVARIANTS],
+    ] as const) {
+      for (const check of checks) {
+        const { actor } = view.shape;
+        list.push({ invariant: check.name, actor, words: check(view), counts: all || HARM.includes(check) });
+      }
+    }
+    return list;
   }
 
   /** A page that is lost, or lent to a tenant that it is not for. */
   #harm(view: View, touched: number, part: number): Broken | null {
     if ((touched & (1 << part)) === 0) return null;
-    for (const check of [everyPageIsAccountedFor, ownersMatchLists, prefixesStayInsideOneTenant]) {
+    for (const check of HARM) {
       const words = check(view);
       if (words !== null) return broken(check.name, `${view.shape.actor}: ${words}`);
     }

@@ -1,0 +1,187 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock, Timer } from '../base/clock.js';
+import { decideAdmission } from '../handoff/admission.js';
+import { makeMarker, type Marker } from '../markers/marker.js';
+import type {
+  PromptCounts,
+  Upstream,
+  UpstreamEnd,
+  UpstreamRequest,
+  UpstreamRun,
+  UpstreamSink,
+} from '../upstream/upstream.js';
+import { childTraceparent, freshId } from '../wire/index.js';
+import { SENTINEL_MS_MAX, SENTINEL_OUTPUT_TOKENS, SENTINEL_PROMPT_TOKENS_MAX } from './bounds.js';
+import { type LiveMarkers, SENTINEL_OWNER_NAME } from './live-markers.js';
+import type { SentinelOutcome } from './rotation.js';
+import { isCount, judgeCounts, judgeFinish } from './verdict.js';
+import { openAccount, type TenantAccount, type Ticket, type WaitingRoom } from './waiting.js';
+
+export interface SentinelOptions {
+  readonly clock: Clock;
+  readonly upstream: Upstream;
+  /** Where requests of this upstream wait: a sentinel waits in it like a tenant's request. */
+  readonly room: WaitingRoom;
+  readonly markers: LiveMarkers;
+}
+
+/** An owner in the page ledgers that no tenant has: they are numbered from 1, and there are far fewer. */
+const SENTINEL_OWNER = 1_000_000;
+const FILLER = 'All is well on the wall tonight. ';
+const SECRET_BYTES = 32;
+
+/**
+ * The gateway's own request through one engine: a synthetic prompt with a marker that was never used, whose count is known and whose
+ * answer must have a known shape, and no live marker but its own. It belongs to no tenant and finds no page of one.
+ */
+export class Sentinels {
+  readonly #options: SentinelOptions;
+  readonly #account: TenantAccount = openAccount({ number: SENTINEL_OWNER, name: SENTINEL_OWNER_NAME, salt: '' });
+  readonly #secret = randomBytes(SECRET_BYTES);
+  #sent = 0;
+  #open: SentinelRun | null = null;
+
+  constructor(options: SentinelOptions) {
+    this.#options = options;
+  }
+
+  /** Sends one of about `promptTokens`, less where less is admitted. One at a time. */
+  send(promptTokens: number): Promise<SentinelOutcome> {
+    const { upstream, markers } = this.#options;
+    const marker = makeMarker(this.#secret, SENTINEL_OWNER_NAME, 'now', this.#sent++);
+    const prompt = sentinelPrompt(upstream, marker, promptTokens);
+    const counted = upstream.countTokens(prompt);
+    const verdict = decideAdmission(counted, SENTINEL_OUTPUT_TOKENS, upstream.capacity());
+    if (verdict.kind !== 'admitted') return Promise.resolve('unsent');
+    markers.addSentinel(marker);
+    return new Promise((resolve) => {
+      this.#open = new SentinelRun(this.#options, marker, counted, verdict.maxTokens, (outcome) => {
+        this.#open = null;
+        resolve(outcome);
+      });
+      this.#open.enter(this.#account, {
+        id: freshId(),
+        traceparent: childTraceparent(undefined),
+        prompt,
+        maxTokens: verdict.maxTokens,
+        temperature: 0,
+        seed: 0,
+        tenant: SENTINEL_OWNER,
+        salt: randomBytes(SECRET_BYTES).toString('hex'),
+        engineFields: {},
+      });
+    });
+  }
+
+  /** Ends the one that is open. */
+  close(): void {
+    this.#open?.give('unsent');
+  }
+}
+
+/** A text of at most `promptTokens` tokens and of what is admitted, with the marker at its beginning; longer only by the marker itself. */
+function sentinelPrompt(upstream: Upstream, marker: Marker, promptTokens: number): UpstreamRequest['prompt'] {
+  const { context, prefillPool, decodePool } = upstream.capacity();
+  const limit = Math.min(context ?? 0, prefillPool ?? 0, decodePool ?? 0) - SENTINEL_OUTPUT_TOKENS;
+  const wanted = Math.min(promptTokens, SENTINEL_PROMPT_TOKENS_MAX, limit);
+  const first = `${marker.text}. `;
+  const left = wanted - upstream.countTokens({ kind: 'text', text: first + FILLER });
+  const times = Math.max(0, Math.floor(left / Math.max(1, upstream.countTokens({ kind: 'text', text: FILLER }))));
+  return { kind: 'text', text: first + FILLER.repeat(times + (left >= 0 ? 1 : 0)) };
+}
+
+class SentinelRun implements UpstreamSink {
+  readonly #o: SentinelOptions;
+  readonly #marker: Marker;
+  readonly #counted: number;
+  readonly #maxTokens: number;
+  readonly #done: (outcome: SentinelOutcome) => void;
+  #ticket: Ticket | null = null;
+  #run: UpstreamRun | null = null;
+  #timer: Timer | null = null;
+  #text = '';
+  #came = 0;
+  #hasEnded = false;
+  #isOver = false;
+
+  constructor(
+    options: SentinelOptions,
+    marker: Marker,
+    counted: number,
+    maxTokens: number,
+    done: (outcome: SentinelOutcome) => void,
+  ) {
+    this.#o = options;
+    this.#marker = marker;
+    this.#counted = counted;
+    this.#maxTokens = maxTokens;
+    this.#done = done;
+  }
+
+  enter(account: TenantAccount, request: UpstreamRequest): void {
+    try {
+      const ticket = this.#o.room.enter(account, this.#counted + this.#maxTokens - 1, {
+        granted: (granted) => this.#dispatch(granted, request),
+        refused: () => this.give('unsent'),
+      });
+      this.#ticket ??= ticket;
+    } catch {
+      this.give('unsent');
+    }
+  }
+
+  #dispatch(ticket: Ticket, request: UpstreamRequest): void {
+    this.#ticket = ticket;
+    this.#timer = this.#o.clock.after(SENTINEL_MS_MAX, () => this.give('failed'));
+    try {
+      this.#run = this.#o.upstream.start(request, this);
+    } catch {
+      if (!this.#hasEnded) ticket.ended();
+      this.#hasEnded = true;
+      if (ticket.phase === 'draining') ticket.released();
+      return this.give('failed');
+    }
+    if (this.#isOver && !this.#hasEnded) this.#run.abort();
+  }
+
+  /** The outcome, once; what is still open is given up. */
+  give(outcome: SentinelOutcome): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#timer?.cancel();
+    if (this.#ticket?.phase === 'waiting') this.#ticket.cancel();
+    if (!this.#hasEnded) this.#run?.abort();
+    this.#done(outcome);
+  }
+
+  started(counts: PromptCounts | null): void {
+    if (counts !== null && judgeCounts(this.#counted, counts) !== 'agrees') this.give('failed');
+  }
+
+  text(piece: string, tokens: number): void {
+    if (this.#isOver) return;
+    if (typeof piece !== 'string' || !isCount(tokens) || this.#came + tokens > this.#maxTokens)
+      return this.give('failed');
+    this.#text += piece;
+    this.#came += tokens;
+    this.#run?.acknowledge(this.#came);
+  }
+
+  end(end: UpstreamEnd): void {
+    this.#hasEnded = true;
+    this.#ticket!.ended();
+    if (this.#isOver) return;
+    this.give(end.kind === 'finished' && this.#isWell(end) ? 'passed' : 'failed');
+  }
+
+  #isWell({ usage, finishReason }: Extract<UpstreamEnd, { kind: 'finished' }>): boolean {
+    if (judgeFinish(this.#counted, this.#maxTokens, usage, finishReason) !== 'agrees') return false;
+    if (this.#came !== usage.completionTokens) return false;
+    if (finishReason === 'length' && this.#came !== this.#maxTokens) return false;
+    return !this.#o.markers.holdsOther(this.#text, this.#marker);
+  }
+
+  released(): void {
+    this.#ticket!.released();
+  }
+}

@@ -1,0 +1,52 @@
+/** What the numbers of an answer say about it. An engine's numbers are looked at before anything is believed of them. */
+import type { FinishReason, PromptCounts, UpstreamUsage } from '../upstream/upstream.js';
+
+/**
+ * `drift`: other counts than ours; it concerns this request only. The others are grounds for suspicion against the engine:
+ * `short`, it counted fewer than half of the prompt; `roles`, prefill and decode disagree; `empty`, a finished answer of no token;
+ * `nonsense`, what came is no number, or no reason to finish, or no text.
+ */
+export type Verdict = 'agrees' | 'drift' | Suspicion;
+export type Suspicion = 'short' | 'roles' | 'empty' | 'nonsense';
+
+export function isSuspicion(verdict: Verdict): verdict is Suspicion {
+  return verdict !== 'agrees' && verdict !== 'drift';
+}
+
+/** No prompt or answer is longer, and no 63-bit room is shorter. */
+const COUNT_MAX = 2 ** 31 - 1;
+
+/** Whether it is a number of tokens: whole, from zero up, and not absurd. Engines' values may be anything. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= COUNT_MAX;
+}
+
+const FINISH_REASONS: ReadonlySet<unknown> = new Set<FinishReason>(['stop', 'length']);
+
+/** `counted`: tokens of the prompt as counted here. */
+export function judgeCounts(counted: number, counts: PromptCounts): Verdict {
+  const { promptTokens, prefillTokens } = counts;
+  if (!isCount(promptTokens) || (prefillTokens !== null && !isCount(prefillTokens))) return 'nonsense';
+  if (prefillTokens !== null && prefillTokens !== promptTokens) return 'roles';
+  if (promptTokens * 2 < counted) return 'short';
+  return promptTokens === counted ? 'agrees' : 'drift';
+}
+
+/** A finished answer. `maxTokens` were granted. */
+export function judgeFinish(counted: number, maxTokens: number, usage: UpstreamUsage, reason: FinishReason): Verdict {
+  const { completionTokens } = usage;
+  const verdict = judgeCounts(counted, usage);
+  if (verdict !== 'agrees') return verdict;
+  if (!FINISH_REASONS.has(reason) || !isCount(completionTokens) || completionTokens > maxTokens) return 'nonsense';
+  return completionTokens < 1 ? 'empty' : 'agrees';
+}
+
+/** A finish reason as it may leave. */
+export function sensibleReason(reason: unknown): FinishReason {
+  return reason === 'length' ? 'length' : 'stop';
+}
+
+/** Cached tokens as they may leave: a part of the prompt, or not said. */
+export function sensibleCached(cachedTokens: unknown, counted: number): number | null {
+  return isCount(cachedTokens) && cachedTokens <= counted ? cachedTokens : null;
+}
