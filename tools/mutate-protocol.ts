@@ -1,9 +1,9 @@
 /**
  * Mutation of the protocol's own decisions: each condition of the machines in src/handoff/ turned round, each early return and each
  * event left out, each move to another phase and each message dropped. Every mutant is made in a copy of the compiled code in a
- * temporary folder, and judged by what is quick first: the checker's first states (the worlds of `small` and others without a fault;
- * where a guard's own line is changed, the faults that it stops with all of their other guards off), then the unit tests of the
- * machines, then the same worlds whole. Two mutants are judged at a time.
+ * temporary folder, and judged by what is quick first: the unit tests of its machine, then the checker's first states (the worlds of
+ * `small` and others without a fault; where a guard's own line is changed, the faults that it stops with all of their other guards
+ * off), then the other machines' unit tests, then the same worlds whole. Two mutants are judged at a time.
  *
  *   npm run test:mutation                all of them; the last line is the score
  *   npm run test:mutation -- decode.js   those of one file
@@ -26,8 +26,18 @@ import { EQUIVALENT } from './mutants-equivalent.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HANDOFF = 'dist/src/handoff';
 const FILES = ['decode.js', 'prefill.js', 'decode-pages.js', 'prefix.js', 'rules.js', 'gateway.js'] as const;
+type MutatedFile = (typeof FILES)[number];
 /** The unit tests of the machines, the quick ones first. */
 const TESTS = ['gateway', 'prefill', 'decode', 'ledger', 'faults', 'invariants'];
+/** Those of the machine that a file belongs to. */
+const OWN_TESTS: Readonly<Record<MutatedFile, readonly string[]>> = {
+  'decode.js': ['decode'],
+  'prefill.js': ['prefill'],
+  'decode-pages.js': ['decode'],
+  'prefix.js': ['decode', 'prefill'],
+  'rules.js': ['decode', 'prefill', 'gateway'],
+  'gateway.js': ['gateway'],
+};
 const JUDGE_TIMEOUT_MS = 120_000;
 /** Copies of the code, and so mutants judged at a time. */
 const LANES = 2;
@@ -37,7 +47,7 @@ const FIRST_LOOK_STATES = 10_000;
 const STATES_MAX = 3_000_000;
 
 interface Mutant {
-  readonly file: string;
+  readonly file: MutatedFile;
   readonly line: number;
   readonly text: string;
   /** The function, what was done, and the line: the same for as long as the code is the same. */
@@ -102,7 +112,7 @@ const OPERATORS: readonly { readonly name: string; readonly apply: (line: string
 ];
 
 /** Every mutant of one compiled file, in the order of its lines. */
-function mutantsOf(file: string, code: string): Mutant[] {
+function mutantsOf(file: MutatedFile, code: string): Mutant[] {
   const mutants: Mutant[] = [];
   const seen = new Map<string, number>();
   let inside = '';
@@ -189,10 +199,8 @@ async function verifyFinds(folder: string, look: 'first' | 'whole', guard: strin
   return said === 'holds' ? null : `verify: ${said === '' ? `ended with ${end}` : said}`;
 }
 
-/** The tests of the mutant's own machine come first. */
-async function testsFind(folder: string, file: string): Promise<string | null> {
-  const own = file.replace(/(-pages)?\.js$/, '');
-  for (const name of [...TESTS].sort((a, b) => Number(b === own) - Number(a === own))) {
+async function testsFind(folder: string, names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
     const { stdout, end } = await node(folder, ['--test-reporter=tap', `${HANDOFF}/${name}.test.js`]);
     if (end === '0') continue;
     return `test: ${/^\s*not ok \d+ - (?!.*\.test\.js)(.*)$/m.exec(stdout)?.[1] ?? `${name} ended with ${end}`}`;
@@ -223,9 +231,14 @@ async function fateOf(folder: string, mutant: Mutant, code: string): Promise<str
   lines[mutant.line] = mutant.text;
   writeFileSync(at, lines.join('\n'));
   try {
+    const own = OWN_TESTS[mutant.file];
     return (
+      (await testsFind(folder, own)) ??
       (await verifyFinds(folder, 'first', mutant.guard)) ??
-      (await testsFind(folder, mutant.file)) ??
+      (await testsFind(
+        folder,
+        TESTS.filter((name) => !own.includes(name)),
+      )) ??
       (await verifyFinds(folder, 'whole', mutant.guard))
     );
   } finally {
@@ -241,7 +254,7 @@ interface Judged {
 /** Judges all, a few at a time; `onJudged` hears of them in order. */
 async function judgeAll(
   mutants: readonly Mutant[],
-  codes: ReadonlyMap<string, string>,
+  codes: ReadonlyMap<MutatedFile, string>,
   onJudged: (judged: Judged) => void,
 ): Promise<void> {
   const fates = new Map<Mutant, string | null>();
@@ -267,7 +280,7 @@ async function main(file: string | undefined, inside: string | undefined): Promi
   const say = (text: string): void => void process.stdout.write(`${text}\n`);
   const counts = { byVerify: 0, byTest: 0, equivalent: 0, wrong: 0 };
   const unused = new Map(EQUIVALENT.map((entry) => [entry.mutant, entry]));
-  const codes = new Map(FILES.map((name) => [name as string, readFileSync(join(ROOT, HANDOFF, name), 'utf8')]));
+  const codes = new Map(FILES.map((name) => [name, readFileSync(join(ROOT, HANDOFF, name), 'utf8')] as const));
   const mutants = [...codes]
     .flatMap(([name, code]) => (file === undefined || file === name ? mutantsOf(name, code) : []))
     .filter(({ name }) => inside === undefined || name.includes(` ${inside}:`));
@@ -293,7 +306,7 @@ async function main(file: string | undefined, inside: string | undefined): Promi
   const caught = byVerify + byTest;
   const score = (100 * caught) / Math.max(mutants.length - equivalent, 1);
   say(
-    `${mutants.length} mutants: ${caught} caught (${byVerify} by verify, ${byTest} by unit tests first), ${equivalent} equivalent, ${wrong} unexplained; score ${score.toFixed(1)} %`,
+    `${mutants.length} mutants: ${caught} caught (${byVerify} by verify, ${byTest} by unit tests), ${equivalent} equivalent, ${wrong} unexplained; score ${score.toFixed(1)} %`,
   );
 }
 

@@ -264,6 +264,11 @@ test('a completion of an older attempt, from a life of prefill that the gateway 
   assert.equal(decode.phase(), 'waiting');
 });
 
+test('a completion of an older attempt that was meant for another life of this node is not answered', () => {
+  const decode = after([...DECODING, ABORT, { ...START, attempt: 2 }]);
+  assert.deepEqual(decode.do({ ...COMPLETE, from: 3, to: 2 }), []);
+});
+
 test('a handle authorises nothing, and a prefix that the slot held is let go', () => {
   const decode = after([...SEALED_FIRST, START, HIT], { prefixes: true });
   assert.equal(decode.page(0, 'refs'), 1);
@@ -344,14 +349,29 @@ test('a shared page is read by its tenant, and the lease does not name it: nobod
 });
 
 test('a sealed page is not shared with another tenant, another salt or another hash', () => {
-  for (const [who, hash] of [
-    [{ tenant: 2 }, 77],
-    [{ salt: 12 }, 77],
-    [{}, 78],
+  // The guard speaks where the hash matched and the tenant did not: another hash is no attempt at another's page.
+  for (const [who, hash, said] of [
+    [{ tenant: 2 }, 77, ['guard: salt']],
+    [{ salt: 12 }, 77, ['guard: salt']],
+    [{ tenant: 2 }, 78, []],
+    [{}, 78, []],
   ] as const) {
-    const decode = after([...SEALED_FIRST, { ...START, ...who }, { ...HIT, list: [[0, hash]] }], { prefixes: true });
+    const decode = after([...SEALED_FIRST, { ...START, ...who }], { prefixes: true });
+    assert.deepEqual(decode.do({ ...HIT, list: [[0, hash]] }), said);
     assert.equal(decode.slot('prefix'), 0);
   }
+  const own = after([...SEALED_FIRST, START], { prefixes: true });
+  assert.deepEqual(own.do(HIT), [], 'a tenant that takes its own page is no finding');
+});
+
+test('a page that is not sealed is no prefix, even where its tenant, salt and hash are the ones asked for', () => {
+  // Free and leased pages carry zeros there, and so may a request.
+  const decode = after([...[{ ...START, slot: 1 }, { ...ADMIT, slot: 1 }], { ...START, tenant: 0, salt: 0 }], {
+    prefixes: true,
+  });
+  for (const page of [0, 3]) decode.do({ ...HIT, list: [[page, 0]] });
+  assert.equal(decode.slot('prefix'), 0);
+  assert.deepEqual([decode.page(0, 'refs'), decode.page(3, 'refs')], [0, 0]);
 });
 
 test('a prefix is never longer than the prompt', () => {
