@@ -415,10 +415,8 @@ test('a page that is not sealed is no prefix, even where its tenant, salt and ha
   // Free and leased pages carry zeros there, and so may a request.
   const decode = after(
     [
-      ...[
-        { ...START, slot: 1 },
-        { ...ADMIT, slot: 1 },
-      ],
+      { ...START, slot: 1 },
+      { ...ADMIT, slot: 1 },
       { ...START, tenant: 0, salt: 0 },
     ],
     {
