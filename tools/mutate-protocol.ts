@@ -8,6 +8,7 @@
  *   npm run test:mutation                all of them; the last line is the score
  *   npm run test:mutation -- decode.js   those of one file
  *   npm run test:mutation -- decode.js onDrained   those of one function
+ *   npm run test:mutation -- --verify-first ...    whole worlds first: what the checker catches without a unit test; takes longer
  *
  * Exit code 1: a mutant survived that `tools/mutants-equivalent.ts` doesn't explain, or one that it explains is caught or gone.
  */
@@ -225,13 +226,25 @@ function copyOfCode(): string {
 }
 
 /** Who caught the mutant and with what; null: nobody did. */
-async function fateOf(folder: string, mutant: Mutant, code: string): Promise<string | null> {
+async function fateOf(
+  folder: string,
+  mutant: Mutant,
+  code: string,
+  isVerifyFirst: boolean,
+): Promise<string | null> {
   const at = join(folder, HANDOFF, mutant.file);
   const lines = code.split('\n');
   lines[mutant.line] = mutant.text;
   writeFileSync(at, lines.join('\n'));
   try {
     const own = OWN_TESTS[mutant.file];
+    if (isVerifyFirst) {
+      return (
+        (await verifyFinds(folder, 'first', mutant.guard)) ??
+        (await verifyFinds(folder, 'whole', mutant.guard)) ??
+        (await testsFind(folder, TESTS))
+      );
+    }
     return (
       (await testsFind(folder, own)) ??
       (await verifyFinds(folder, 'first', mutant.guard)) ??
@@ -255,6 +268,7 @@ interface Judged {
 async function judgeAll(
   mutants: readonly Mutant[],
   codes: ReadonlyMap<MutatedFile, string>,
+  isVerifyFirst: boolean,
   onJudged: (judged: Judged) => void,
 ): Promise<void> {
   const fates = new Map<Mutant, string | null>();
@@ -264,7 +278,7 @@ async function judgeAll(
     const folder = copyOfCode();
     try {
       for (let mutant = mutants[next++]; mutant !== undefined; mutant = mutants[next++]) {
-        fates.set(mutant, await fateOf(folder, mutant, codes.get(mutant.file) ?? ''));
+        fates.set(mutant, await fateOf(folder, mutant, codes.get(mutant.file) ?? '', isVerifyFirst));
         for (let done = mutants[told]; done !== undefined && fates.has(done); done = mutants[++told]) {
           onJudged({ mutant: done, fate: fates.get(done) ?? null });
         }
@@ -276,7 +290,9 @@ async function judgeAll(
   await Promise.all(Array.from({ length: LANES }, lane));
 }
 
-async function main(file: string | undefined, inside: string | undefined): Promise<void> {
+async function main(args: readonly string[]): Promise<void> {
+  const isVerifyFirst = args.includes('--verify-first');
+  const [file, inside] = args.filter((arg) => arg !== '--verify-first');
   const say = (text: string): void => void process.stdout.write(`${text}\n`);
   const counts = { byVerify: 0, byTest: 0, equivalent: 0, wrong: 0 };
   const unused = new Map(EQUIVALENT.map((entry) => [entry.mutant, entry]));
@@ -284,7 +300,7 @@ async function main(file: string | undefined, inside: string | undefined): Promi
   const mutants = [...codes]
     .flatMap(([name, code]) => (file === undefined || file === name ? mutantsOf(name, code) : []))
     .filter(({ name }) => inside === undefined || name.includes(` ${inside}:`));
-  await judgeAll(mutants, codes, ({ mutant, fate }) => {
+  await judgeAll(mutants, codes, isVerifyFirst, ({ mutant, fate }) => {
     const known = unused.get(mutant.name);
     unused.delete(mutant.name);
     if (fate === null && known !== undefined) counts.equivalent++;
@@ -311,4 +327,4 @@ async function main(file: string | undefined, inside: string | undefined): Promi
 }
 
 if (process.argv[2] === '--judge') judge(process.argv[3] ?? '', process.argv[4] ?? '');
-else await main(process.argv[2], process.argv[3]);
+else await main(process.argv.slice(2));

@@ -49,7 +49,7 @@ export const ADVISORIES: readonly Advisory[] = [
   { ids: ['CVE-2026-111392'], product: 'sglang', range: { from: '0.5.13', through: '0.5.21' }, severity: 'high', title: 'multimodal hashes of a client’s choice poison the prefix cache', source: `${CVE}CVE-2026-111392`, certain: true },
   // LMCache
   { ids: ['CVE-2026-107204', 'GHSA-xgvf-x9rh-chj9'], product: 'lmcache', range: { through: '0.5.5' }, severity: 'critical', title: 'code execution by one POST to the internal API', source: `${CVE}CVE-2026-107204`, certain: true },
-  { ids: ['CVE-2026-105192', 'GHSA-vv44-hjm2-qw2f', 'JFSA-2026-001694382'], product: 'lmcache', range: { from: '0.3.9', through: '0.5.5' }, severity: 'critical', title: 'code execution through the multiprocess message port', source: `${CVE}CVE-2026-105192`, certain: true },
+  { ids: ['CVE-2026-105192', 'GHSA-vv44-hjm2-qw2f', 'JFSA-2026-001694382'], product: 'lmcache', range: { from: '0.3.9', through: '0.5.6rc3' }, severity: 'critical', title: 'code execution through the multiprocess message port', source: `${CVE}CVE-2026-105192`, certain: true },
   { ids: ['CVE-2026-107206'], product: 'lmcache', range: { through: '0.5.5' }, severity: 'critical', title: 'the multiprocess HTTP server shows its environment and changes quotas for anyone', source: `${CVE}CVE-2026-107206`, certain: true },
   { ids: ['CVE-2026-107205'], product: 'lmcache', range: { through: '0.5.5' }, severity: 'high', title: 'the coordinator’s HTTP API lists keys for anyone', source: `${CVE}CVE-2026-107205`, certain: false },
   { ids: ['CVE-2026-107207'], product: 'lmcache', range: { through: '0.5.5' }, severity: 'medium', title: 'the monitor’s front end asks hosts of a client’s choice', source: `${CVE}CVE-2026-107207`, certain: false },

@@ -6,7 +6,7 @@ import { best, holdsPool, poolOf } from './ask.js';
 import type { Disagreement, Fleet, NodeFacts, Said, Source } from './facts.js';
 import { sourceText } from './place.js';
 import { secretsGone } from './secrets.js';
-import type { Observed, Rule, RuleMeta, RuleOutcome } from './rule.js';
+import { notApplicable, type Observed, type Rule, type RuleMeta, type RuleOutcome } from './rule.js';
 import { KEPT_FLAGS } from './kept-flags.js';
 
 /** The check that a node answered at all. */
@@ -45,11 +45,22 @@ function apply(rule: Rule, fleet: Fleet, node: NodeFacts): Assessed {
   return { check: { id: meta.id, node: node.name, status: outcome.status, why: secretsGone(why) }, findings };
 }
 
+/** One text for each rule: nodes come in thousands. */
+const OTHER_ENGINE = new WeakMap<Rule, RuleOutcome>();
+
+function otherEngine(rule: Rule, engines: readonly string[]): RuleOutcome {
+  const known = OTHER_ENGINE.get(rule);
+  if (known !== undefined) return known;
+  const outcome = notApplicable(`a rule for ${engines.join(', ')}`);
+  OTHER_ENGINE.set(rule, outcome);
+  return outcome;
+}
+
 function outcomeOf(rule: Rule, fleet: Fleet, node: NodeFacts): RuleOutcome {
   const { engines } = rule.meta;
   if (engines !== 'all') {
     if (node.engine === null) return { status: 'not-checked', why: 'nothing that was read names its engine' };
-    if (!engines.includes(node.engine)) return { status: 'not-applicable', why: `a rule for ${engines.join(', ')}` };
+    if (!engines.includes(node.engine)) return otherEngine(rule, engines);
   }
   try {
     return rule.check(fleet, node);

@@ -2,7 +2,8 @@
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import type { Finding } from '../findings/finding.js';
-import { itemsAt, parseYaml, textAt, type Tree } from './gather/tree.js';
+import { itemsAt, parseYaml, textAt } from './gather/tree.js';
+import type { Tree } from './gather/yaml-tree.js';
 
 export const WAIVERS_FILE = '.cofferdam-waivers.yaml';
 /** Waivers of one file: more is no exception any more. */

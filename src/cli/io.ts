@@ -6,6 +6,10 @@ export interface CliIo {
   err(text: string): void;
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly outIsTerminal: boolean;
+  /** Whether standard error is a terminal; absent: it is none. */
+  readonly errIsTerminal?: boolean;
+  /** Asks whoever sits at the terminal; resolves with the line, null where it ended. Absent: nobody can be asked. */
+  readonly ask?: (question: string) => Promise<string | null>;
 }
 
 /** Exit codes everywhere: clean, findings, wrong usage, what was required could not be checked or done. */

@@ -11,6 +11,20 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
+async function ask(question: string): Promise<string | null> {
+  const { createInterface } = await import('node:readline');
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  return new Promise((resolve) => {
+    lines.once('close', () => resolve(null));
+    // Ctrl-C at a question answers it: nothing is running yet.
+    lines.once('SIGINT', () => lines.close());
+    lines.question(question, (line) => {
+      resolve(line);
+      lines.close();
+    });
+  });
+}
+
 process.exitCode = await runProgram(
   process.argv.slice(2),
   {
@@ -18,6 +32,8 @@ process.exitCode = await runProgram(
     err: (text) => void process.stderr.write(text),
     variables: process.env,
     outIsTerminal: process.stdout.isTTY,
+    errIsTerminal: process.stderr.isTTY,
+    ...(process.stdin.isTTY && process.stderr.isTTY ? { ask } : {}),
   },
   { faultNames: async () => (await import('../handoff/faults.js')).FAULTS },
 );

@@ -3,6 +3,8 @@ import { randomInt } from 'node:crypto';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import { parseCount } from '../base/units.js';
+import { isLoopback } from '../base/loopback.js';
+import { type OutputTarget, parseOutputs } from '../findings/outputs.js';
 import type { BudgetLimits } from '../probe/budget.js';
 import { EXPERIMENTS } from '../probe/registry.js';
 import { PROBE_ROUTES, type ProbeRoute, type ProbeTarget, type ProbeTenant } from '../probe/target.js';
@@ -26,6 +28,9 @@ export interface ProbeVerbOptions {
   readonly repro: string | null;
   readonly dryRun: boolean;
   readonly yes: boolean;
+  /** Whether the target is on this machine: then nobody is asked. */
+  readonly loopback: boolean;
+  readonly outputs: readonly OutputTarget[];
 }
 
 const LIMITS_DEFAULT: BudgetLimits = { requests: 20_000, tokens: 5_000_000, together: 32, durationMs: 20 * 60_000 };
@@ -38,9 +43,10 @@ type Variables = Readonly<Record<string, string | undefined>>;
 const usage = (message: string): CodedError => new CodedError('usage', message);
 
 export function parseProbeOptions(url: string | null, flags: ProbeFlags, variables: Variables): ProbeVerbOptions {
+  const origin = parseOrigin(url);
   return {
     target: {
-      origin: parseOrigin(url),
+      origin,
       tenants: parseTenants(flags.tenant ?? [], variables),
       model: flags.model ?? refuse('Expected `--model` to name the model that is asked, got nothing.'),
       route: parseRoute(flags.route),
@@ -65,7 +71,19 @@ export function parseProbeOptions(url: string | null, flags: ProbeFlags, variabl
     repro: flags.repro ?? null,
     dryRun: flags.dryRun === true,
     yes: flags.yes === true,
+    loopback: isLoopback(origin.hostname),
+    outputs: parseProbeOutputs(flags.output),
   };
+}
+
+/** The formats of a report; the lines of the run are the record itself. Throws CodedError `usage`. */
+export function parseProbeOutputs(texts: readonly string[] | undefined): readonly OutputTarget[] {
+  const outputs = parseOutputs(texts ?? []);
+  if (outputs.some(({ format }) => format === 'jsonl'))
+    throw usage(
+      'Expected `--output` to be table, json, html, junit or sarif, got `jsonl`; `--record` names that file.',
+    );
+  return outputs;
 }
 
 function refuse(message: string): never {

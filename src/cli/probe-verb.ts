@@ -31,13 +31,13 @@ export function addProbe(program: Command, io: CliIo, version: () => string, fin
     .option('--seed <N>', 'where chance begins')
     .option('--keep-text', 'record prompts and answers, not only their fingerprints')
     .option('--allow-destructive', 'try what could end or empty something at the endpoint')
-    .option('--record <FILE>', 'the file of the run (probe-RUN.jsonl)')
-    .option('--resume <FILE>', 'go on where an earlier run stopped')
-    .option('--repro <FILE>', 'write a script that replays the first hit with curl')
+    .option('--record <FILE>', 'the file of the run, a new one (probe-TIME.jsonl)')
+    .option('--resume <FILE>', 'go on where the run of this record stopped, in the same file or in that of `--record`')
+    .option('--repro <FILE>', 'write a script that replays a hit with curl; keys come from the environment')
     .option('--convert <FILE>', 'render the file of a run again instead of probing')
     .option('--config <FILE>', 'these options from a YAML file')
     .option('--dry-run', 'print the plan and send nothing more than it needs')
-    .option('--yes', 'do not ask after the plan')
+    .option('--yes', 'do not ask after the plan; needed beyond loopback where nobody can be asked')
     .addOption(repeatable('--output <FORMAT[=FILE]>', 'table, json, html, junit or sarif (table)'))
     .action(async (url: string | undefined, flags: ProbeFlags) => {
       finish(await (await import('./probe.js')).probeVerb(url ?? null, flags, io, version()));

@@ -72,19 +72,29 @@ export async function checkOutputs(targets: readonly OutputTarget[]): Promise<vo
 }
 
 /** Renders the report once per target; files are written whole or not at all. `out` takes what goes to standard output. */
-export async function writeOutputs(
+export function writeOutputs(
   report: Report,
   targets: readonly OutputTarget[],
   out: (text: string) => void,
   options: RenderOptions = {},
 ): Promise<void> {
+  // A file gets no colours and no terminal's width.
+  const plain: RenderOptions = options.rules === undefined ? {} : { rules: options.rules };
+  return writeRendered(targets, out, (format, toFile) => renderReport(report, format, toFile ? plain : options));
+}
+
+/** The same for a verb with renderers of its own: `render` is asked for the text of each target. */
+export async function writeRendered(
+  targets: readonly OutputTarget[],
+  out: (text: string) => void,
+  render: (format: OutputFormat, toFile: boolean) => string,
+): Promise<void> {
   for (const { format, file } of targets) {
+    const text = render(format, file !== null);
     if (file === null) {
-      out(renderReport(report, format, options));
+      out(text);
       continue;
     }
-    // A file gets no colours and no terminal's width.
-    const text = renderReport(report, format, options.rules === undefined ? {} : { rules: options.rules });
     try {
       await writeWhole(file, text);
     } catch (error) {

@@ -117,14 +117,13 @@ export function makeReport(parts: ReportParts): Report {
   };
 }
 
-/** By id, then node, status and words. Thousands of nodes have the same hundred ids, so these are sorted once. */
+/** By id, then node, status and words. Thousands of nodes have the same hundred ids: both are sorted once, and the rest finds order. */
 function sortChecks(checks: readonly ReportCheck[]): ReportCheck[] {
-  const byId = new Map<string, ReportCheck[]>();
-  for (const check of checks) {
-    const same = byId.get(check.id);
-    if (same === undefined) byId.set(check.id, [check]);
-    else same.push(check);
-  }
+  const byNode = groupedBy(checks, ({ node }) => node);
+  const byId = groupedBy(
+    [...byNode.keys()].sort(compareText).flatMap((node) => byNode.get(node)!),
+    ({ id }) => id,
+  );
   const ids = [...byId.keys()].sort(compareIds);
   return ids.flatMap((id) =>
     byId
@@ -136,6 +135,17 @@ function sortChecks(checks: readonly ReportCheck[]): ReportCheck[] {
           compareText(a.why, b.why),
       ),
   );
+}
+
+function groupedBy(checks: readonly ReportCheck[], keyOf: (check: ReportCheck) => string): Map<string, ReportCheck[]> {
+  const groups = new Map<string, ReportCheck[]>();
+  for (const check of checks) {
+    const key = keyOf(check);
+    const same = groups.get(key);
+    if (same === undefined) groups.set(key, [check]);
+    else same.push(check);
+  }
+  return groups;
 }
 
 /** The same report against another threshold or another set of what is required. */

@@ -38,6 +38,8 @@ export interface Answer {
   readonly firstByteMs: number | null;
   readonly firstTextMs: number | null;
   readonly endMs: number;
+  /** Whether it came as a stream of events; absent: not known. */
+  readonly streamed?: boolean;
   /** The text of the answer proper. */
   readonly content: string;
   /** Every string of the answer by its place (`choices.*.delta.content`), pieces of a stream joined. */
@@ -48,7 +50,12 @@ export interface Answer {
   readonly retryAfterS: number | null;
   /** Of an answer of `/v1/models`; null elsewhere. */
   readonly models: readonly ServedModel[] | null;
+  /** The transfer parameters that the engine put into its answer, as they came; absent or null: none. Never recorded. */
+  readonly transfer?: TransferParams | null;
 }
+
+/** `kv_transfer_params` of an answer: whoever holds them names pages of an engine. */
+export type TransferParams = Readonly<Record<string, unknown>>;
 
 export interface ServedModel {
   readonly id: string;
@@ -68,6 +75,7 @@ export class AnswerReader {
   finishReason: string | null = null;
   error: AnswerError | null = null;
   models: readonly ServedModel[] | null = null;
+  transfer: TransferParams | null = null;
   /** Whether what came was not what an endpoint of this kind answers. */
   garbled = false;
   #characters = 0;
@@ -89,6 +97,7 @@ export class AnswerReader {
     else if (typeof value.message === 'string' && value.choices === undefined) this.error = readError(value);
     this.usage = readUsage(value.usage) ?? this.usage;
     if (Array.isArray(value.data)) this.models = value.data.filter(isObject).map(readModel);
+    if (isObject(value.kv_transfer_params)) this.transfer = value.kv_transfer_params;
     const choice = Array.isArray(value.choices) ? (value.choices[0] as unknown) : undefined;
     if (isObject(choice) && typeof choice.finish_reason === 'string') this.finishReason = word(choice.finish_reason);
     return this.content.length > before;

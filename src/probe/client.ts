@@ -5,8 +5,12 @@ import { SseOverflow, SseReader } from '../wire/index.js';
 import { type Answer, AnswerReader, type Outcome } from './answer.js';
 import type { ProbeRoute, ProbeTarget, ProbeTenant } from './target.js';
 
-/** When the client leaves of its own accord. */
-export type Leave = { readonly afterMs: number } | { readonly atBytes: number } | { readonly atText: number };
+/** When the client leaves of its own accord. With `when`: once it is told; of a stream it takes `reads` pieces of text, then no more. */
+export type Leave =
+  | { readonly afterMs: number }
+  | { readonly atBytes: number }
+  | { readonly atText: number }
+  | { readonly when: Promise<void>; readonly reads: number };
 
 export interface Ask {
   readonly tenant: ProbeTenant;
@@ -25,6 +29,8 @@ export interface Ask {
   /** Further headers, none of which may replace ours. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly leave?: Leave;
+  /** A 429 is what the experiment asks about: it is its answer, and not waited out. */
+  readonly returns429?: true;
 }
 
 /** Another request than a prompt: an admin route, for instance. */
@@ -51,10 +57,12 @@ export class ProbeClient {
   readonly #clock: Clock;
   readonly #agent: HttpAgent;
   readonly #identity: Readonly<Record<string, string>>;
-  #sent = 0;
+  readonly #open = new Set<ProbeExchange>();
+  #sent: number;
 
-  /** `runId` goes with every request, so that the endpoint's operators can tell ours from their tenants'. */
-  constructor(target: ProbeTarget, clock: Clock, version: string, runId: string) {
+  /** `runId` goes with every request, so that the endpoint's operators can tell ours from their tenants'. Ids go on after `lastId`. */
+  constructor(target: ProbeTarget, clock: Clock, version: string, runId: string, lastId: number = 0) {
+    this.#sent = lastId;
     this.#target = target;
     this.#clock = clock;
     const options = { keepAlive: true, maxFreeSockets: 256, timeout: 2_000 };
@@ -67,21 +75,16 @@ export class ProbeClient {
   }
 
   ask(ask: Ask): Promise<Answer> {
-    const route = ask.route ?? this.#target.route;
-    const body = JSON.stringify({
-      model: this.#target.model,
-      ...(route === 'chat' ? { messages: [{ role: 'user', content: ask.prompt }] } : { prompt: ask.prompt }),
-      max_tokens: ask.maxTokens,
-      temperature: ask.temperature ?? 0,
-      ...(ask.stream ? { stream: true, stream_options: { include_usage: true } } : {}),
-      ...ask.fields,
-    });
-    const path = route === 'chat' ? '/v1/chat/completions' : '/v1/completions';
-    return this.#send({ ...ask, method: 'POST', path, body }, ask.leave ?? null);
+    return this.#send({ ...ask, ...postOf(this.#target, ask) }, ask.leave ?? null);
   }
 
   plain(ask: PlainAsk): Promise<Answer> {
     return this.#send(ask, null);
+  }
+
+  /** Leaves everything that is open: the operator wants the end now. */
+  leaveAll(): void {
+    for (const exchange of this.#open) exchange.leave();
   }
 
   close(): void {
@@ -108,8 +111,26 @@ export class ProbeClient {
         ...this.#identity,
       },
     });
-    return exchange.run(request, ask.body);
+    this.#open.add(exchange);
+    return exchange.run(request, ask.body).finally(() => this.#open.delete(exchange));
   }
+}
+
+/** How a prompt goes onto the wire. */
+export function postOf(
+  target: ProbeTarget,
+  ask: Ask,
+): { readonly method: 'POST'; readonly path: string; readonly body: string } {
+  const route = ask.route ?? target.route;
+  const body = JSON.stringify({
+    model: target.model,
+    ...(route === 'chat' ? { messages: [{ role: 'user', content: ask.prompt }] } : { prompt: ask.prompt }),
+    max_tokens: ask.maxTokens,
+    temperature: ask.temperature ?? 0,
+    ...(ask.stream ? { stream: true, stream_options: { include_usage: true } } : {}),
+    ...ask.fields,
+  });
+  return { method: 'POST', path: route === 'chat' ? '/v1/chat/completions' : '/v1/completions', body };
 }
 
 type Sending = ReturnType<typeof httpRequest>;
@@ -122,6 +143,7 @@ class ProbeExchange {
   readonly #reader = new AnswerReader();
   readonly #sentMs: number;
   #request: Sending | null = null;
+  #response: IncomingMessage | null = null;
   #status: number | null = null;
   #retryAfterS: number | null = null;
   #sse: SseReader | null = null;
@@ -150,6 +172,7 @@ class ProbeExchange {
         this.#leave !== null && 'afterMs' in this.#leave
           ? this.#clock.after(this.#leave.afterMs, () => this.#end('left'))
           : null;
+      if (this.#leave !== null && 'when' in this.#leave) void this.#leave.when.then(() => this.#end('left'));
       this.#finish = (answer) => {
         deadline.cancel();
         leaving?.cancel();
@@ -161,8 +184,13 @@ class ProbeExchange {
     });
   }
 
+  leave(): void {
+    this.#end('left');
+  }
+
   #onResponse(response: IncomingMessage): void {
     if (this.#done) return;
+    this.#response = response;
     this.#status = response.statusCode ?? null;
     const retryAfter = Number(response.headers['retry-after'] ?? Number.NaN);
     this.#retryAfterS = Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : null;
@@ -197,6 +225,7 @@ class ProbeExchange {
     this.#firstTextMs ??= this.#clock.nowMs() - this.#sentMs;
     this.#texts++;
     if (this.#leave !== null && 'atText' in this.#leave && this.#texts >= this.#leave.atText) this.#end('left');
+    if (this.#leave !== null && 'when' in this.#leave && this.#texts >= this.#leave.reads) this.#response?.pause();
   }
 
   #onEnd(complete: boolean): void {
@@ -236,6 +265,7 @@ class ProbeExchange {
       firstByteMs: this.#firstByteMs,
       firstTextMs: this.#firstTextMs,
       endMs: this.#clock.nowMs(),
+      streamed: this.#sse !== null,
       content: reader.content,
       strings: reader.strings,
       usage: reader.usage,
@@ -243,6 +273,7 @@ class ProbeExchange {
       error: reader.error,
       retryAfterS: this.#retryAfterS,
       models: reader.models,
+      transfer: reader.transfer,
     });
   }
 }

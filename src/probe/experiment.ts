@@ -1,5 +1,5 @@
 import type { Lab } from './lab.js';
-import type { ExperimentResult } from './result.js';
+import type { ExperimentResult, Method } from './result.js';
 
 export type { ExperimentResult, ExperimentVerdict, Hit } from './result.js';
 
@@ -16,7 +16,7 @@ export interface Experiment {
   /** Run by default, and counted in the overall verdict. */
   readonly required: boolean;
   /** What it does, what its control is, what it can tell and what it can not: one sentence each, for people. */
-  readonly method: { readonly does: string; readonly control: string; readonly tells: string; readonly limits: string };
+  readonly method: Method;
   /** Why it can not be run against this target; null: it can. */
   unfit(lab: Lab): string | null;
   /** What it will send at most. */

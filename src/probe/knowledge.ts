@@ -7,6 +7,8 @@ import type { ProbeTarget } from './target.js';
 /** As much of the lab as learning needs; its budget and record hold here too. */
 export interface Learning {
   readonly target: ProbeTarget;
+  /** Milliseconds on the run's clock, to see what a token costs. */
+  readonly nowMs?: () => number;
   ask(ask: {
     tenant: ProbeTarget['tenants'][number];
     prompt: string;
@@ -83,7 +85,9 @@ export async function learn(learning: Learning, told: Told): Promise<Knowledge> 
       await learning.ask({ tenant: tenants[0]!, prompt, maxTokens: 1, stream: false, deadlineMs: SMALL_DEADLINE_MS }),
     );
   const ruler = await calibrate(measure);
+  const codesStartMs = learning.nowMs?.() ?? null;
   const codes = await measure(CODES);
+  const codesMs = codesStartMs === null ? null : learning.nowMs!() - codesStartMs;
   const read = readAdvertised(models, learning.target.model);
   return {
     advertised: told.advertised ?? read,
@@ -95,8 +99,12 @@ export async function learn(learning: Learning, told: Told): Promise<Knowledge> 
     nodes: told.nodes,
     ruler,
     codeCharactersPerToken: codes === null ? null : CODES.length / codes,
-    streams: streamed.outcome === 'answered' && streamed.firstTextMs !== null,
+    streams: streamed.outcome === 'answered' && streamed.streamed === true && streamed.firstTextMs !== null,
     smallMs,
+    tokenMs:
+      codes === null || codesMs === null
+        ? null
+        : { least: Math.max(0, codesMs - smallMs) / codes, most: codesMs / codes },
   };
 }
 

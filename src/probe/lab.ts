@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import type { Prng } from '../base/prng.js';
 import type { Answer } from './answer.js';
-import type { Budget } from './budget.js';
+import { type Budget, BudgetSpent } from './budget.js';
 import type { Ask, PlainAsk, ProbeClient } from './client.js';
 import type { Hit } from './result.js';
 import { type Journal, requestRecord } from './journal.js';
@@ -27,6 +27,8 @@ export interface Knowledge {
   readonly streams: boolean;
   /** Milliseconds of one small request. */
   readonly smallMs: number | null;
+  /** Milliseconds that a token costs: what a longer prompt took more than a small one, and all that it took. Null or absent: not known. */
+  readonly tokenMs?: { readonly least: number; readonly most: number } | null;
   /** Kinds of engine that `--engine` named, by name of the node. */
   readonly nodes: readonly string[];
 }
@@ -47,14 +49,42 @@ export interface LabOptions {
   /** The upper bound of the leak rate above which a run has no power. */
   readonly bound: number;
   readonly allowDestructive: boolean;
+  /** Whether an operator reads what is said and can act on it. @default false */
+  readonly interactive?: boolean;
   readonly say: (line: string) => void;
+  /** Hears of each hit, with the two requests as they were sent: they may be replayed, and are not recorded. */
+  readonly onHit?: (hit: Hit, requests: HitRequests) => void;
+}
+
+/** A request as it was sent. */
+export type Sent = Ask | PlainAsk;
+
+export interface HitRequests {
+  readonly reading: Sent;
+  /** Null: not known. */
+  readonly planting: Sent | null;
 }
 
 /** Requests that were planted: which request put which marker there. */
 interface Planted {
   readonly request: string;
+  readonly ask: Ask;
   readonly sentMs: number;
   endMs: number | null;
+}
+
+const TOO_MANY_REQUESTS = 429;
+/** Attempts of one prompt, and the waits between them where the endpoint does not say how long. */
+const ATTEMPTS_MAX = 7;
+const WAIT_FIRST_MS = 250;
+const WAIT_MAX_MS = 10_000;
+/** A longer `Retry-After` ends the experiment. */
+const WAIT_SAID_MAX_MS = 30_000;
+const WAIT_SLICE_MS = 100;
+
+/** The endpoint goes on saying 429, however long one waits. */
+export class Throttled extends Error {
+  override readonly name = 'Throttled';
 }
 
 const LEFT_BEFORE_MS = 5_000;
@@ -72,6 +102,10 @@ export class Lab {
   readonly options: LabOptions;
   readonly hits: Hit[] = [];
   #answers = 0;
+  /** Why nothing more is sent; null: something may be. */
+  #over: Error | null = null;
+  #open = 0;
+  readonly #idle: (() => void)[] = [];
   readonly #planted = new Map<string, Planted>();
   readonly #left: { readonly id: string; readonly endMs: number }[] = [];
 
@@ -109,26 +143,52 @@ export class Lab {
     return this.options.markers.fresh(tenant.name).text;
   }
 
-  /** Sends one prompt. Its answer is recorded and searched for everyone else's markers. Throws BudgetSpent, ForeignContent. */
+  /**
+   * Sends one prompt. Its answer is recorded and searched for everyone else's markers. A 429 is waited out, and what is sent again counts
+   * as another request. Throws BudgetSpent, ForeignContent, Throttled.
+   */
   async ask(ask: Ask): Promise<Answer> {
-    const { budget, client, markers } = this.options;
-    await budget.take(Math.ceil(ask.prompt.length * TOKENS_PER_CHARACTER_MAX) + ask.maxTokens);
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#attempt(ask);
+      if (answer.status !== TOO_MANY_REQUESTS || ask.returns429 === true) return answer;
+      await this.#waitAfter(answer, attempt);
+    }
+  }
+
+  async #attempt(ask: Ask): Promise<Answer> {
+    const { client, markers } = this.options;
+    await this.#begin(Math.ceil(ask.prompt.length * TOKENS_PER_CHARACTER_MAX) + ask.maxTokens);
     try {
       const sentMs = this.clock.nowMs();
       const planted = this.#plant(ask, sentMs);
       const answer = await client.ask(ask);
       for (const each of planted) each.endMs = answer.endMs;
-      this.#note(ask, answer, markers);
+      this.#note(ask, ask, answer, markers);
       return answer;
     } finally {
-      budget.giveBack();
+      this.#end();
     }
+  }
+
+  /** Whoever waits holds no place of the budget. */
+  async #waitAfter(answer: Answer, attempt: number): Promise<void> {
+    const saidMs = answer.retryAfterS === null ? null : answer.retryAfterS * 1000;
+    const tooLong = saidMs !== null && saidMs > WAIT_SAID_MAX_MS;
+    if (attempt >= ATTEMPTS_MAX || tooLong) {
+      const words = tooLong ? `and asks to wait ${saidMs / 1000} s` : `${attempt} times in a row to one prompt`;
+      this.#over ??= new Throttled(`the endpoint answers 429 ${words} (${answer.id})`);
+      throw this.#over;
+    }
+    const least = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** (attempt - 1));
+    const endMs = this.clock.nowMs() + Math.max(saidMs ?? 0, least);
+    while (this.clock.nowMs() < endMs && this.options.budget.stopped === null && this.#over === null)
+      await this.sleep(Math.min(WAIT_SLICE_MS, Math.max(1, endMs - this.clock.nowMs())));
   }
 
   /** Sends another request than a prompt; its answer is searched too. */
   async plain(ask: PlainAsk): Promise<Answer> {
-    const { budget, client } = this.options;
-    await budget.take(1);
+    const { client } = this.options;
+    await this.#begin(1);
     try {
       const answer = await client.plain(ask);
       const sent: Ask = {
@@ -138,11 +198,35 @@ export class Lab {
         stream: false,
         deadlineMs: ask.deadlineMs,
       };
-      this.#note(sent, answer, this.options.markers);
+      this.#note(ask, sent, answer, this.options.markers);
       return answer;
     } finally {
-      budget.giveBack();
+      this.#end();
     }
+  }
+
+  /** Nothing more is sent for this experiment; resolves when what was open has been noted, so that the record may be closed. */
+  async close(): Promise<void> {
+    this.#over ??= new BudgetSpent('the experiment is over');
+    if (this.#open === 0) return;
+    this.options.client.leaveAll();
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  async #begin(tokens: number): Promise<void> {
+    if (this.#over !== null) throw this.#over;
+    await this.options.budget.take(tokens);
+    if (this.#over !== null) {
+      this.options.budget.giveBack();
+      throw this.#over;
+    }
+    this.#open++;
+  }
+
+  #end(): void {
+    this.options.budget.giveBack();
+    this.#open--;
+    if (this.#open === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   sleep(delayMs: number): Promise<void> {
@@ -152,15 +236,18 @@ export class Lab {
   #plant(ask: Ask, sentMs: number): Planted[] {
     const planted: Planted[] = [];
     for (const { 0: marker } of ask.prompt.matchAll(/KVC-[a-z2-7]{26}/g)) {
-      if (this.#planted.has(marker)) continue;
-      const entry: Planted = { request: `q-${this.options.client.sent + 1}`, sentMs, endMs: null };
+      const request = `q-${this.options.client.sent + 1}`;
+      const known = this.#planted.get(marker);
+      // The same prompt as another request is an attempt after a 429.
+      if (known !== undefined && (known.ask !== ask || known.request === request)) continue;
+      const entry: Planted = { request, ask, sentMs, endMs: null };
       this.#planted.set(marker, entry);
       planted.push(entry);
     }
     return planted;
   }
 
-  #note(ask: Ask, answer: Answer, markers: MarkerBook): void {
+  #note(sent: Sent, ask: Ask, answer: Answer, markers: MarkerBook): void {
     const { experiment, journal, startMs, keepText } = this.options;
     this.#answers++;
     journal.write(requestRecord(experiment, ask, answer, startMs, keepText));
@@ -170,6 +257,8 @@ export class Lab {
       const hit = this.#hit(ask, answer, foreign);
       this.hits.push(hit);
       journal.write({ record: 'hit', ...hit });
+      const planting = foreign.marker === null ? undefined : this.#planted.get(foreign.marker);
+      this.options.onHit?.(hit, { reading: sent, planting: planting?.ask ?? null });
       if (foreign.owner === null) {
         throw new ForeignContent(
           `The answer ${answer.id} held a marker that this run never made, so nothing more is sent.`,

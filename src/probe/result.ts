@@ -1,6 +1,13 @@
 /** What experiments say: verdicts, hits, figures. */
-/** In words of the report. `not-run`: it was not asked for, or stopped before it could say anything. */
-export const EXPERIMENT_VERDICTS = ['isolated', 'leaks', 'starves', 'no-power', 'could-not-run'] as const;
+/** In words of the report. `no-cache-seen`: there was nothing that could be shared, which counts neither way. */
+export const EXPERIMENT_VERDICTS = [
+  'isolated',
+  'leaks',
+  'starves',
+  'no-power',
+  'could-not-run',
+  'no-cache-seen',
+] as const;
 export type ExperimentVerdict = (typeof EXPERIMENT_VERDICTS)[number];
 
 /** One piece of another tenant's data in an answer: what an engine's maintainers would ask for. */
@@ -44,4 +51,24 @@ export interface ExperimentResult {
   readonly evidence: readonly string[];
   /** Figures for plots and for whoever checks: names to numbers or lists of them. */
   readonly figures?: Readonly<Record<string, number | readonly number[]>>;
+  /** It was stopped before its end, so that a run that goes on makes it again. */
+  readonly unfinished?: true;
+}
+
+/** One experiment in the plan of a run. */
+export interface PlannedExperiment {
+  readonly name: string;
+  readonly required: boolean;
+  /** Why it can't be run; null: it can. */
+  readonly unfit: string | null;
+  /** What it sends at most; seconds, or null where nothing was measured. */
+  readonly plan: { readonly requests: number; readonly tokens: number; readonly seconds: number | null };
+}
+
+/** In plain words: what an experiment does, its control, what it can tell and what it can't. */
+export interface Method {
+  readonly does: string;
+  readonly control: string;
+  readonly tells: string;
+  readonly limits: string;
 }

@@ -8,11 +8,15 @@ import type { Experiment, ExperimentPlan, ExperimentResult, Hit } from './experi
 import type { Journal } from './journal.js';
 import { JOURNAL_VERSION } from './journal.js';
 import { learn, type Told, UnfitTarget } from './knowledge.js';
-import { ForeignContent, type Knowledge, Lab } from './lab.js';
+import { ForeignContent, type HitRequests, type Knowledge, Lab, Throttled } from './lab.js';
+import { type Earlier, endpointOf } from './resume.js';
+import type { PlannedExperiment } from './result.js';
 import { UnmeasuredPrompt } from './ruler.js';
 import { MarkerBook } from './scan.js';
 import type { ProbeTarget } from './target.js';
-import { type OverallVerdict, overallVerdict } from './verdict.js';
+import { type OverallVerdict, verdictOfRun } from './verdict.js';
+
+export type { PlannedExperiment } from './result.js';
 
 export interface ProbeRunOptions {
   readonly target: ProbeTarget;
@@ -23,24 +27,25 @@ export interface ProbeRunOptions {
   readonly bound: number;
   readonly keepText: boolean;
   readonly allowDestructive: boolean;
+  /** Whether an operator reads what is said and can act on it. @default false */
+  readonly interactive?: boolean;
   readonly version: string;
   readonly clock: Clock;
   readonly journal: Journal;
-  /** Results of an earlier run that are taken over. */
-  readonly earlier: readonly ExperimentResult[];
+  /** What is taken over of an earlier run; its results and hits are written into this record too. */
+  readonly earlier: Earlier;
   /** Called with the plan before the first experiment; false ends the run without sending more. */
   readonly confirm: (plan: readonly PlannedExperiment[], knowledge: Knowledge) => Promise<boolean>;
   readonly say: (line: string) => void;
-  /** Handed to whoever may have to stop the run. */
-  readonly onBudget?: (budget: Budget) => void;
+  /** Handed to whoever may have to stop the run: what is open is left, and nothing more is sent. */
+  readonly onStart?: (control: RunControl) => void;
+  /** Hears of each hit, with the requests that may be replayed. */
+  readonly onHit?: (hit: Hit, requests: HitRequests) => void;
 }
 
-export interface PlannedExperiment {
-  readonly name: string;
-  readonly required: boolean;
-  /** Why it can't be run; null: it can. */
-  readonly unfit: string | null;
-  readonly plan: ExperimentPlan;
+export interface RunControl {
+  readonly budget: Budget;
+  stop(why: string): void;
 }
 
 export interface ProbeOutcome {
@@ -65,7 +70,7 @@ export async function runProbe(options: ProbeRunOptions): Promise<ProbeOutcome> 
   try {
     return await run.run();
   } finally {
-    run.close();
+    await run.close();
   }
 }
 
@@ -77,7 +82,7 @@ class ProbeRun {
   readonly #startMs: number;
   readonly #startedAt: string;
   readonly #runId: string = randomBytes(RUN_ID_BYTES).toString('hex');
-  readonly #hits: Hit[] = [];
+  readonly #labs: Lab[] = [];
   #knowledge: Knowledge | null = null;
 
   constructor(options: ProbeRunOptions) {
@@ -85,31 +90,42 @@ class ProbeRun {
     this.#options = options;
     this.#startMs = clock.nowMs();
     this.#startedAt = new Date(clock.wallMs()).toISOString();
-    this.#client = new ProbeClient(target, clock, version, this.#runId);
+    this.#client = new ProbeClient(target, clock, version, this.#runId, options.earlier.lastId);
     this.#budget = new Budget(limits, () => clock.nowMs());
     this.#markers = new MarkerBook(
       randomBytes(SECRET_BYTES),
       target.tenants.map(({ name }) => name),
     );
-    options.onBudget?.(this.#budget);
+    const stop = (why: string): void => {
+      this.#budget.stop(why);
+      this.#client.leaveAll();
+    };
+    options.onStart?.({ budget: this.#budget, stop });
   }
 
-  close(): void {
+  /** Nothing writes into the record any more. */
+  async close(): Promise<void> {
+    for (const lab of this.#labs) await lab.close();
     this.#client.close();
   }
 
   async run(): Promise<ProbeOutcome> {
+    const { experiments, earlier, journal } = this.#options;
     this.#writeHeader();
+    for (const hit of earlier.hits) journal.write({ record: 'hit', ...hit });
     try {
       this.#knowledge = await this.#learn();
     } catch (thrown) {
-      if (!(thrown instanceof UnfitTarget || thrown instanceof BudgetSpent || thrown instanceof ForeignContent))
-        throw thrown;
-      return this.#outcome([], thrown.message);
+      if (!isEnd(thrown) && !(thrown instanceof UnfitTarget)) throw thrown;
+      const results = experiments.map(({ name }) => emptyResult(name, 'could-not-run', `not run: ${thrown.message}`));
+      for (const result of results) journal.write({ record: 'experiment', ...result });
+      return this.#outcome(results, thrown.message);
     }
-    const labs = this.#options.experiments.map((experiment) => this.#lab(experiment.name, this.#knowledge!));
-    const plan = this.#options.experiments.map((experiment, i) => planned(experiment, labs[i]!));
-    if (!(await this.#options.confirm(plan, this.#knowledge)))
+    const labs = experiments.map((experiment) => this.#lab(experiment.name, this.#knowledge!));
+    const plan = experiments.map((experiment, i) => planned(experiment, labs[i]!));
+    this.#writePlan(plan, this.#knowledge);
+    const left = plan.filter(({ name }) => !earlier.results.some((result) => result.name === name));
+    if (!(await this.#options.confirm(left, this.#knowledge)))
       return this.#outcome([], 'it was not wanted after the plan');
     return this.#experiments(labs);
   }
@@ -122,7 +138,6 @@ class ProbeRun {
       const [result, end] = await this.#resultOf(experiment, lab, ended);
       ended ??= end;
       results.push(result);
-      this.#hits.push(...lab.hits);
       this.#options.journal.write({ record: 'experiment', ...result });
       this.#options.say(`${result.name}: ${result.verdict} (${result.sent} answers, ${result.hits} hits)`);
     }
@@ -130,7 +145,7 @@ class ProbeRun {
   }
 
   #resultOf(experiment: Experiment, lab: Lab, ended: string | null): Promise<[ExperimentResult, string | null]> {
-    const before = this.#options.earlier.find(({ name }) => name === experiment.name);
+    const before = this.#options.earlier.results.find(({ name }) => name === experiment.name);
     if (before !== undefined) return Promise.resolve([before, null]);
     if (ended !== null) return Promise.resolve([stoppedResult(experiment, lab, ended), null]);
     return this.#one(experiment, lab);
@@ -144,8 +159,11 @@ class ProbeRun {
     try {
       return [await experiment.run(lab), null];
     } catch (thrown) {
-      if (thrown instanceof BudgetSpent) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
-      if (thrown instanceof ForeignContent) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
+      // What is still open may hold hits, which count.
+      await lab.close();
+      // The next one may fare better.
+      if (thrown instanceof Throttled) return [stoppedResult(experiment, lab, thrown.message), null];
+      if (isEnd(thrown)) return [stoppedResult(experiment, lab, thrown.message), thrown.message];
       if (thrown instanceof UnmeasuredPrompt) {
         return [
           emptyResult(experiment.name, 'could-not-run', 'the endpoint stopped saying how many tokens it read'),
@@ -153,22 +171,39 @@ class ProbeRun {
         ];
       }
       throw thrown;
+    } finally {
+      await lab.close();
     }
   }
 
-  async #learn(): Promise<Knowledge> {
+  /** What measures prompts later on goes through the same lab, which is open until the end. */
+  #learn(): Promise<Knowledge> {
     const lab = this.#lab('learn', EMPTY_KNOWLEDGE);
-    const knowledge = await learn(
-      { target: lab.target, ask: (ask) => lab.ask(ask), plain: (ask) => lab.plain(ask) },
+    return learn(
+      {
+        target: lab.target,
+        nowMs: () => lab.clock.nowMs(),
+        ask: (ask) => lab.ask(ask),
+        plain: (ask) => lab.plain(ask),
+      },
       this.#options.told,
     );
-    this.#hits.push(...lab.hits);
-    return knowledge;
   }
 
   #lab(experiment: string, knowledge: Knowledge): Lab {
-    const { target, journal, clock, seed, keepText, bound, allowDestructive, say } = this.#options;
-    return new Lab({
+    const {
+      target,
+      journal,
+      clock,
+      seed,
+      keepText,
+      bound,
+      allowDestructive,
+      interactive = false,
+      say,
+      onHit,
+    } = this.#options;
+    const lab = new Lab({
       experiment,
       target,
       knowledge,
@@ -182,36 +217,68 @@ class ProbeRun {
       keepText,
       bound,
       allowDestructive,
+      interactive,
       say,
+      ...(onHit === undefined ? {} : { onHit }),
     });
+    this.#labs.push(lab);
+    return lab;
   }
 
   #writeHeader(): void {
-    const { target, journal, seed, experiments, version } = this.#options;
+    const { target, journal, seed, experiments, version, bound } = this.#options;
     journal.write({
       record: 'probe',
       version: JOURNAL_VERSION,
       tool: version,
       runId: this.#runId,
       startedAt: this.#startedAt,
-      endpoint: target.origin.origin + target.origin.pathname.replace(/\/$/, ''),
+      endpoint: endpointOf(target),
       model: target.model,
       route: target.route,
       tenants: target.tenants.map(({ name }) => name),
       seed,
       experiments: experiments.map(({ name }) => name),
+      required: this.#required,
+      bound,
     });
   }
 
-  #outcome(results: readonly ExperimentResult[], stopped: string | null): ProbeOutcome {
-    const required = this.#options.experiments.filter((each) => each.required).map(({ name }) => name);
+  get #required(): readonly string[] {
+    return this.#options.experiments.filter((each) => each.required).map(({ name }) => name);
+  }
+
+  #writePlan(plan: readonly PlannedExperiment[], knowledge: Knowledge): void {
+    const { journal, experiments } = this.#options;
+    const { advertised, advertisedFrom, pool, acceptLimit, engine, engineVersion, nodes, ruler, streams, smallMs } =
+      knowledge;
+    journal.write({
+      record: 'knowledge',
+      advertised,
+      advertisedFrom,
+      pool,
+      acceptLimit,
+      engine,
+      engineVersion,
+      nodes,
+      counts: ruler !== null,
+      streams,
+      smallMs,
+    });
+    const withMethod = plan.map((each, i) => ({ ...each, method: experiments[i]!.method }));
+    journal.write({ record: 'plan', experiments: withMethod });
+  }
+
+  async #outcome(results: readonly ExperimentResult[], stopped: string | null): Promise<ProbeOutcome> {
+    await this.close();
+    const hits = [...this.#options.earlier.hits, ...this.#labs.flatMap((lab) => lab.hits)];
     this.#options.journal.write({ record: 'end', why: stopped });
     return {
       runId: this.#runId,
       startedAt: this.#startedAt,
-      verdict: this.#hits.length > 0 ? 'leaks' : overallVerdict(results, required),
+      verdict: verdictOfRun(results, this.#required, hits.length),
       results,
-      hits: this.#hits,
+      hits,
       knowledge: this.#knowledge,
       spent: this.#budget.spent,
       stopped,
@@ -253,7 +320,13 @@ function stoppedResult(experiment: Experiment, lab: Lab, why: string): Experimen
     bound: null,
     control: `not judged: stopped, since ${why}`,
     evidence: [],
+    unfinished: true,
   };
+}
+
+/** What ends an experiment from outside of it. */
+function isEnd(thrown: unknown): thrown is Error {
+  return thrown instanceof BudgetSpent || thrown instanceof ForeignContent || thrown instanceof Throttled;
 }
 
 /** So that each experiment has chance of its own, whichever others run. */

@@ -22,8 +22,20 @@ const PEP_440 =
 const BUILD = /^b(\d{1,9})(?:-[0-9a-z]{1,40})?$/i;
 const PRE_NAMES: Readonly<Record<string, string>> = { alpha: 'a', beta: 'b', c: 'rc', pre: 'rc', preview: 'rc' };
 
+/** Texts that were parsed: rules compare every node with the same few versions. */
+const PARSED = new Map<string, Version | null>();
+const PARSED_MAX = 1000;
+
 /** Null for what is no version: a commit, a tag such as `latest`, a build that does not know its number (`b0`). */
 export function parseVersion(raw: string): Version | null {
+  const known = PARSED.get(raw);
+  if (known !== undefined) return known;
+  const version = parsedVersion(raw);
+  if (PARSED.size < PARSED_MAX && raw.length <= VERSION_CHARACTERS_MAX) PARSED.set(raw, version);
+  return version;
+}
+
+function parsedVersion(raw: string): Version | null {
   const text = raw.trim();
   if (text.length === 0 || text.length > VERSION_CHARACTERS_MAX) return null;
   const build = BUILD.exec(text);

@@ -4,7 +4,7 @@ import { threadCpuS } from '../base/cpu.js';
 import { EdgeLog } from './edges.js';
 import { ACTION_INDEX_MAX, ACTIONS_MAX, ALL_PARTS, type Broken, type Model } from './model.js';
 import { BitSet, IntList, StateQueue } from './store.js';
-import { Successors } from './successors.js';
+import { STATES_AT_ONCE, Successors } from './successors.js';
 import { collisionProbability, Fingerprint, StateTable } from './table.js';
 
 export type VerdictWord = 'holds' | 'violated' | 'incomplete';
@@ -62,6 +62,15 @@ export function explore(model: Model, options: ExploreOptions = {}): Exploration
   return new Explorer(model, options).run();
 }
 
+/** States that are explored together: where each lies in the queue, and where its successors end. */
+class Batch {
+  count = 0;
+  readonly pieces: Int32Array[] = [];
+  readonly ats: Int32Array = new Int32Array(STATES_AT_ONCE);
+  readonly lengths: Int32Array = new Int32Array(STATES_AT_ONCE);
+  readonly ends: Int32Array = new Int32Array(STATES_AT_ONCE);
+}
+
 class Explorer {
   readonly #model: Model;
   readonly #options: ExploreOptions;
@@ -74,6 +83,10 @@ class Explorer {
   readonly #print = new Fingerprint();
   readonly #image: Int32Array;
   readonly #taken: Float64Array;
+  readonly #isProgress: Uint8Array;
+  readonly #targets: Int32Array = new Int32Array(ACTIONS_MAX);
+  /** The state of the batch that the model is in; -1: another one. */
+  #isAt = -1;
   readonly #firstSeen: number[];
   #edges: EdgeLog | null;
   #missing: number[];
@@ -93,6 +106,7 @@ class Explorer {
     this.#words = new Int32Array(model.cells.buffer, model.cells.byteOffset, model.width / 4);
     this.#image = new Int32Array(model.width / 4);
     this.#taken = new Float64Array(model.kinds.length);
+    this.#isProgress = Uint8Array.from(model.kinds, (kind) => (kind.isProgress ? 1 : 0));
     this.#edges = options.liveness === false ? null : new EdgeLog(ACTIONS_MAX);
     this.#firstSeen = model.properties.sometimes.map(() => -1);
     this.#missing = model.properties.sometimes.map((_, index) => index);
@@ -140,33 +154,62 @@ class Explorer {
   }
 
   #explore(): void {
-    const { kinds } = this.#model;
-    const isProgress = Uint8Array.from(kinds, (kind) => (kind.isProgress ? 1 : 0));
-    const targets = new Int32Array(ACTIONS_MAX);
-    const state = new Int32Array(this.#model.width / 4);
-    const words = this.#words;
-    const successors = new Successors(this.#model, words);
-    const statesMax = this.#options.statesMax ?? Number.POSITIVE_INFINITY;
-    for (let id = 0; id < this.#table.count; id++) {
-      if (id % LOOK_EVERY === 0 && !this.#mayGoOn()) return;
-      if (this.#table.count >= statesMax) return this.#stop(`the bound of ${statesMax} states was reached`);
-      const length = this.#queue.shift(state, words);
-      successors.count = 0;
-      if (this.#model.boundary()) successors.gather(state, length, this.#queue.low, this.#queue.high);
-      else if (this.#outside++ === 0) this.#stop('states outside of the boundary were not explored');
-      const { count, actions } = successors;
-      this.#table.warm(successors.low, count);
-      let edges = 0;
-      for (let a = 0; a < count; a++) {
-        const kind = (actions[a] / ACTION_INDEX_MAX) | 0;
-        this.#taken[kind]++;
-        const to = this.#meet(successors, a, id, state);
-        if (isProgress[kind] === 1 && to !== id) targets[edges++] = to;
+    const { statesMax = Number.POSITIVE_INFINITY } = this.#options;
+    const batch = new Batch();
+    const successors = new Successors(this.#model, this.#words);
+    let lookAt = 0;
+    for (let id = 0; id < this.#table.count; id += batch.count) {
+      if (id >= lookAt) {
+        if (!this.#mayGoOn()) return;
+        lookAt += LOOK_EVERY;
+      }
+      this.#gather(batch, successors, Math.min(STATES_AT_ONCE, this.#table.count - id));
+      this.#table.warm(successors.low, successors.count);
+      for (let b = 0; b < batch.count; b++) {
+        if (this.#table.count >= statesMax) return this.#stop(`the bound of ${statesMax} states was reached`);
+        this.#meetAll(batch, b, successors, id + b);
         if (this.#violation !== null) return;
       }
-      this.#generated += count;
-      this.#edges?.add(targets, edges);
+      this.#queue.release();
     }
+  }
+
+  /** The next `count` states of the queue, and what comes of each. */
+  #gather(batch: Batch, successors: Successors, count: number): void {
+    const queue = this.#queue;
+    const words = this.#words;
+    successors.clear();
+    for (let b = 0; b < count; b++) {
+      queue.next();
+      const { piece, at, length } = queue;
+      for (let i = 0; i < length; i++) words[i] = piece[at + i];
+      batch.pieces[b] = piece;
+      batch.ats[b] = at;
+      batch.lengths[b] = length;
+      if (this.#model.boundary()) successors.gather(piece, at, length, queue.low, queue.high);
+      else if (this.#outside++ === 0) this.#stop('states outside of the boundary were not explored');
+      batch.ends[b] = successors.count;
+    }
+    batch.count = count;
+  }
+
+  /** Looks up every successor of one state of the batch. */
+  #meetAll(batch: Batch, b: number, successors: Successors, id: number): void {
+    const { actions } = successors;
+    const begin = b === 0 ? 0 : batch.ends[b - 1];
+    const end = batch.ends[b];
+    const targets = this.#targets;
+    this.#isAt = -1;
+    let edges = 0;
+    for (let a = begin; a < end; a++) {
+      const kind = (actions[a] / ACTION_INDEX_MAX) | 0;
+      this.#taken[kind]++;
+      const to = this.#meet(successors, a, id, batch, b);
+      if (this.#isProgress[kind] === 1 && to !== id) targets[edges++] = to;
+      if (this.#violation !== null) return;
+    }
+    this.#generated += end - begin;
+    this.#edges?.add(targets, edges);
   }
 
   #stop(reason: string): void {
@@ -174,25 +217,37 @@ class Explorer {
   }
 
   /** The number of a successor; a new one is checked and waits to be explored. */
-  #meet(successors: Successors, index: number, from: number, state: Int32Array): number {
+  #meet(successors: Successors, index: number, from: number, batch: Batch, b: number): number {
     const { symmetry } = this.#model;
     const low = successors.low[index];
     const high = successors.high[index];
     if (symmetry !== undefined) {
+      this.#return(batch, b);
       const length = successors.enter(index);
       const id = this.#addLeast(length, low, high, symmetry);
       if (this.#table.isNew)
         this.#welcome(id, from, successors.actions[index], successors.touched[index], length, low, high);
       // An image is written all over the record.
-      for (let i = 0; i < this.#words.length; i++) this.#words[i] = state[i];
+      this.#isAt = -1;
       return id;
     }
     const id = this.#table.add(low, high);
     if (!this.#table.isNew) return id;
+    if (this.#isAt !== b) this.#return(batch, b);
     const length = successors.enter(index);
     this.#welcome(id, from, successors.actions[index], successors.touched[index], length, low, high);
-    successors.leave(index, state);
+    successors.leave(index, batch.pieces[b], batch.ats[b]);
     return id;
+  }
+
+  /** Puts the model into state `b` of the batch. */
+  #return(batch: Batch, b: number): void {
+    const words = this.#words;
+    const piece = batch.pieces[b];
+    const at = batch.ats[b];
+    const length = batch.lengths[b];
+    for (let i = 0; i < length; i++) words[i] = piece[at + i];
+    this.#isAt = b;
   }
 
   /** The model is in a state that was not met before. */

@@ -14,7 +14,7 @@ export class StateQueue {
   #readAt = 0;
 
   get bytes(): number {
-    return (this.#pieces.length + this.#spare.length) * PIECE_WORDS * 4;
+    return (this.#pieces.length + this.#spare.length + this.#spent.length) * PIECE_WORDS * 4;
   }
 
   push(words: Int32Array, length: number, low: number, high: number): void {
@@ -33,29 +33,36 @@ export class StateQueue {
     this.#writeAt = at + HEAD_WORDS + length;
   }
 
-  /** The fingerprint of the state that `shift` gave last. */
+  /** The state that `next` gave last: its words lie in `piece` from `at` on, until `release`. */
+  piece: Int32Array = new Int32Array(0);
+  at = 0;
+  length = 0;
   low = 0;
   high = 0;
+  readonly #spent: Int32Array[] = [];
 
-  /** Copies the first state into `into` and `also`, removes it, and returns its length in words. The queue must not be empty. */
-  shift(into: Int32Array, also: Int32Array): number {
+  /** Removes the first state. The queue must not be empty. */
+  next(): void {
     if (this.#readAt >= PIECE_WORDS || this.#pieces[0][this.#readAt] === 0) {
-      const read = this.#pieces.shift() as Int32Array;
-      if (this.#spare.length < 2) this.#spare.push(read);
+      this.#spent.push(this.#pieces.shift() as Int32Array);
       this.#readAt = 0;
     }
     const piece = this.#pieces[0];
     const at = this.#readAt;
-    const length = piece[at];
+    this.piece = piece;
+    this.at = at + HEAD_WORDS;
+    this.length = piece[at];
     this.low = piece[at + 1];
     this.high = piece[at + 2];
-    for (let i = 0; i < length; i++) {
-      const word = piece[at + HEAD_WORDS + i];
-      into[i] = word;
-      also[i] = word;
+    this.#readAt = at + HEAD_WORDS + this.length;
+  }
+
+  /** The words of the states that were given are not needed any more. */
+  release(): void {
+    while (this.#spent.length > 0) {
+      const piece = this.#spent.pop() as Int32Array;
+      if (this.#spare.length < 2) this.#spare.push(piece);
     }
-    this.#readAt = at + HEAD_WORDS + length;
-    return length;
   }
 }
 

@@ -1,18 +1,24 @@
 /**
- * The successors of one state, as what each changed in it. They are gathered before any of them is looked up: then the look-ups wait for
- * memory together, and only what is new is ever put together again.
+ * The successors of a few states at once, as what each changed in its state. They are gathered before any of them is looked up: then the
+ * look-ups wait for memory together, and only what is new is ever put together again.
  */
 import { ACTIONS_MAX, type Model } from './model.js';
 import { Fingerprint } from './table.js';
 
+/** States that are gathered at once. More look-ups than these lead to do not wait together. */
+export const STATES_AT_ONCE = 16;
+const SUCCESSORS_MAX = STATES_AT_ONCE * ACTIONS_MAX;
+
 export class Successors {
+  /** Of all states that were gathered since `clear`. */
   count = 0;
-  readonly actions: Int32Array = new Int32Array(ACTIONS_MAX);
-  readonly low: Int32Array = new Int32Array(ACTIONS_MAX);
-  readonly high: Int32Array = new Int32Array(ACTIONS_MAX);
-  readonly touched: Int32Array = new Int32Array(ACTIONS_MAX);
-  readonly #lengths = new Int32Array(ACTIONS_MAX);
-  readonly #starts = new Int32Array(ACTIONS_MAX + 1);
+  readonly actions: Int32Array = new Int32Array(SUCCESSORS_MAX);
+  readonly low: Int32Array = new Int32Array(SUCCESSORS_MAX);
+  readonly high: Int32Array = new Int32Array(SUCCESSORS_MAX);
+  readonly touched: Int32Array = new Int32Array(SUCCESSORS_MAX);
+  readonly #lengths = new Int32Array(SUCCESSORS_MAX);
+  readonly #starts = new Int32Array(SUCCESSORS_MAX + 1);
+  readonly #own = new Int32Array(ACTIONS_MAX);
   readonly #places: Int32Array;
   readonly #values: Int32Array;
   readonly #model: Model;
@@ -25,34 +31,49 @@ export class Successors {
     this.#model = model;
     this.#words = words;
     this.#parts = Int32Array.from([...model.parts, words.length]);
-    this.#places = new Int32Array(ACTIONS_MAX * words.length);
-    this.#values = new Int32Array(ACTIONS_MAX * words.length);
+    this.#places = new Int32Array(SUCCESSORS_MAX * words.length);
+    this.#values = new Int32Array(SUCCESSORS_MAX * words.length);
   }
 
-  /** Takes every action in turn. The model is in the state `state` (`length` words, with this fingerprint), before and after. */
-  gather(state: Int32Array, length: number, low: number, high: number): void {
+  clear(): void {
+    this.count = 0;
+  }
+
+  /**
+   * Takes every action in turn, and adds what comes of it. The model is in the state whose `length` words lie in `piece` from `at` on, with
+   * this fingerprint, before and after.
+   */
+  gather(piece: Int32Array, at: number, length: number, low: number, high: number): void {
     const model = this.#model;
     const words = this.#words;
     const print = this.#print;
-    this.count = model.actions(this.actions);
-    let at = 0;
-    for (let a = 0; a < this.count; a++) {
-      const touched = model.next(this.actions[a]);
+    const own = this.#own;
+    const places = this.#places;
+    const starts = this.#starts;
+    const base = this.count;
+    const count = model.actions(own);
+    let to = starts[base];
+    for (let a = 0; a < count; a++) {
+      const action = own[a];
+      const touched = model.next(action);
       const used = model.wordsUsed();
       print.low = low;
       print.high = high;
-      this.#starts[a] = at;
-      at = this.#compare(state, length, used, touched, at);
-      this.low[a] = print.low;
-      this.high[a] = print.high;
-      this.touched[a] = touched;
-      this.#lengths[a] = used;
-      for (let i = this.#starts[a]; i < at; i++) words[this.#places[i]] = state[this.#places[i]];
+      const from = to;
+      to = this.#compare(piece, at, length, used, touched, from);
+      const index = base + a;
+      this.actions[index] = action;
+      this.low[index] = print.low;
+      this.high[index] = print.high;
+      this.touched[index] = touched;
+      this.#lengths[index] = used;
+      starts[index + 1] = to;
+      for (let i = from; i < to; i++) words[places[i]] = piece[at + places[i]];
     }
-    this.#starts[this.count] = at;
+    this.count = base + count;
   }
 
-  #compare(state: Int32Array, length: number, used: number, touched: number, from: number): number {
+  #compare(piece: Int32Array, base: number, length: number, used: number, touched: number, from: number): number {
     const words = this.#words;
     const print = this.#print;
     const places = this.#places;
@@ -65,10 +86,11 @@ export class Successors {
       const end = Math.min(parts[part + 1], shared);
       for (let i = parts[part]; i < end; i++) {
         const word = words[i];
-        if (word === state[i]) continue;
+        const old = piece[base + i];
+        if (word === old) continue;
         places[at] = i;
         values[at++] = word;
-        print.change(i, state[i], word);
+        print.change(i, old, word);
       }
     }
     for (let i = shared; i < used; i++) {
@@ -76,11 +98,11 @@ export class Successors {
       values[at++] = words[i];
       print.add(i, words[i]);
     }
-    for (let i = shared; i < length; i++) print.remove(i, state[i]);
+    for (let i = shared; i < length; i++) print.remove(i, piece[base + i]);
     return at;
   }
 
-  /** Puts the model into successor `index`, and returns its length in words. */
+  /** Puts the model, which is in the state that it came from, into successor `index`, and returns its length in words. */
   enter(index: number): number {
     const words = this.#words;
     for (let i = this.#starts[index]; i < this.#starts[index + 1]; i++) words[this.#places[i]] = this.#values[i];
@@ -88,8 +110,9 @@ export class Successors {
   }
 
   /** Puts the model back into the state that it came from. */
-  leave(index: number, state: Int32Array): void {
+  leave(index: number, piece: Int32Array, at: number): void {
     const words = this.#words;
-    for (let i = this.#starts[index]; i < this.#starts[index + 1]; i++) words[this.#places[i]] = state[this.#places[i]];
+    for (let i = this.#starts[index]; i < this.#starts[index + 1]; i++)
+      words[this.#places[i]] = piece[at + this.#places[i]];
   }
 }

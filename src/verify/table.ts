@@ -6,7 +6,7 @@
 const ENTRY_WIDTH = 3;
 /** Entries are looked for one by one; with more than this part in use the walks grow long. */
 const LOAD_MAX = 0.62;
-const SIZE_MIN = 1 << 14;
+const SIZE_MIN = 1 << 18;
 
 export class StateTable {
   #entries: Int32Array = new Int32Array(SIZE_MIN * ENTRY_WIDTH);

@@ -70,7 +70,7 @@ function must(command: string, args: readonly string[], cwd: string): void {
 
 /**
  * Builds a verifier in `folder`, without partial-order reduction. `isLive`: it looks for circles in which nothing settles, not for
- * broken assertions alone. `level`: the compiler's -O.
+ * broken assertions alone. `level`: the compiler's -O. `isSafetyOnly`: it leaves out what a search for circles would need.
  */
 export function buildPan(
   folder: string,
@@ -78,10 +78,11 @@ export function buildPan(
   switches: readonly string[],
   isLive: boolean,
   level: 1 | 3 = 1,
+  isSafetyOnly: boolean = !isLive,
 ): Pan {
   mkdirSync(folder, { recursive: true });
   must('spin', [...switchesOf(world), ...switches, ...(isLive ? ['-DLIVE'] : []), '-a', MODEL], folder);
-  const options = isLive ? [] : ['-DSAFETY'];
+  const options = isSafetyOnly ? ['-DSAFETY'] : [];
   must('gcc', [`-O${level}`, '-w', '-DNOREDUCE', '-DMEMLIM=3000', ...options, '-o', 'pan', 'pan.c'], folder);
   return { run: () => runPan(folder, isLive) };
 }

@@ -66,14 +66,19 @@ export class CannedEngine {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
+      const text = Buffer.concat(chunks).toString('utf8');
+      const body = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>;
       const what = { path: request.url ?? '', headers: request.headers, body };
       if (this.keepsRequests) this.requests.push(what);
-      if (this.#options.instead?.(what, response) === true) return;
-      const answer = new CannedAnswer(what, this.#options);
-      if (body.stream === true) answer.stream(response);
-      else answer.whole(response);
+      if (this.#options.instead?.(what, response) !== true) this.answer(what, response);
     });
+  }
+
+  /** The can, for an `instead` that only wanted to wait. */
+  answer(request: CannedRequest, response: ServerResponse): void {
+    const answer = new CannedAnswer(request, this.#options);
+    if (request.body.stream === true) answer.stream(response);
+    else answer.whole(response);
   }
 }
 

@@ -23,7 +23,7 @@ import { readLog as readVllmLog } from '../../upstream/vllm/read-log.js';
 import type { SourceKind } from '../facts.js';
 import { isCompose } from './compose.js';
 import { isKubernetes, unwrapped } from './kubernetes.js';
-import type { Tree } from './tree.js';
+import type { Tree } from './yaml-tree.js';
 
 export type Classified =
   | { readonly kind: Exclude<SourceKind, 'manifest' | 'person'>; readonly readings: readonly Reading[] }

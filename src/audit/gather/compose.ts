@@ -4,7 +4,8 @@ import { isLoopbackHost } from '../exposure.js';
 import type { Source } from '../facts.js';
 import { type Container, readContainer, type Variable, wordsOf } from './container.js';
 import type { Piece } from './piece.js';
-import { dig, entriesAt, itemsAt, textAt, type Tree } from './tree.js';
+import { dig, entriesAt, itemsAt, textAt } from './tree.js';
+import type { Tree } from './yaml-tree.js';
 
 /** A map of services that have an image, a command or something to build. */
 export function isCompose(tree: Tree): boolean {

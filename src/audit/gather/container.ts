@@ -4,7 +4,7 @@ import { readProgram, readWords, variableFlag } from '../../upstream/command/rea
 import { listedWord, parseCommands, type Word } from '../../upstream/command/words.js';
 import type { EngineName, Fact, Reading } from '../../upstream/reading.js';
 import { keepableVariable } from '../../upstream/shapes.js';
-import type { Tree } from './tree.js';
+import type { Tree } from './yaml-tree.js';
 
 /** Words of one list that are read. */
 const LIST_MAX = 5000;

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { sleep } from '../../base/clock.js';
 import { CodedError } from '../../base/errors.js';
 import { shown } from '../../base/text.js';
+import { compareText } from '../../findings/finding.js';
 import { readCommandText, WORKER_FLAG } from '../../upstream/command/read.js';
 import type { Fleet, Skipped } from '../facts.js';
 import { classify } from './classify.js';
@@ -139,12 +140,15 @@ function concerned(pieces: readonly Piece[]): readonly Piece[] {
   return dynamo ? pieces : pieces.filter(({ reading }) => reading.engine !== 'nats' && reading.engine !== 'etcd');
 }
 
-/** What tells a node best: a workload's name, an address, a file's name; else its role or engine. Each name once. */
+/**
+ * What tells a node best: a workload's name, an address, a file's name; else its role or engine. Each name once; who gets which
+ * number follows from files and lines, not from the order in which they were given, since fingerprints hang on names.
+ */
 function nameGroups(groups: readonly Group[]): Map<Group, string> {
   const names = new Map<Group, string>();
   const taken = new Set<string>();
   const next = new Map<string, number>();
-  for (const group of groups) {
+  for (const group of [...groups].sort(byPlace)) {
     const base = preferredName(group);
     let number = next.get(base) ?? 1;
     while (taken.has(numbered(base, number))) number++;
@@ -154,6 +158,12 @@ function nameGroups(groups: readonly Group[]): Map<Group, string> {
     names.set(group, name);
   }
   return names;
+}
+
+function byPlace(a: Group, b: Group): number {
+  const [one, other] = [a.pieces[0]?.source, b.pieces[0]?.source];
+  if (one === undefined || other === undefined) return 0;
+  return compareText(one.name, other.name) || (one.line ?? 0) - (other.line ?? 0);
 }
 
 const numbered = (base: string, number: number): string => (number === 1 ? base : `${base}-${number}`);

@@ -3,7 +3,8 @@ import type { Exposure, PolicyFact, PortFact, ServiceFact, Source } from '../fac
 import { type Container, readContainer, type Variable, wordsOf } from './container.js';
 import { failureModeOf, withFailureMode } from './picker.js';
 import type { Piece } from './piece.js';
-import { dig, entriesAt, itemsAt, textAt, textsAt, type Tree } from './tree.js';
+import { dig, entriesAt, itemsAt, textAt, textsAt } from './tree.js';
+import type { Tree } from './yaml-tree.js';
 
 /** Levels below a document in which containers are looked for; Dynamo's graphs have them seven down. */
 const SEARCH_DEPTH_MAX = 14;

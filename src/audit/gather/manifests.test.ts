@@ -7,7 +7,7 @@ import type { Fleet, NodeFacts } from '../facts.js';
 import { classify } from './classify.js';
 import { composePieces } from './compose.js';
 import { fleetOf } from './gather.js';
-import { kubernetesPieces } from './kubernetes.js';
+import { type KubeObject, kubernetesPieces } from './kubernetes.js';
 
 function read(text: string): Fleet {
   const found = classify(text);
@@ -211,4 +211,19 @@ test('five thousand manifests are read within five seconds of CPU', () => {
   const tookMs = (user + system) / 1000;
   assert.equal(fleet.nodes.length, 5000);
   assert.ok(tookMs < 5000, `took ${tookMs} ms`);
+});
+
+test('nodes with one name get their numbers from files and lines, not from the order in which they were given', () => {
+  const objectsOf = (version: string, file: string): KubeObject[] => {
+    const found = classify(deployment('d', ENGINE.replace('v0.5.18', `v${version}`)));
+    assert.equal(found.kind, 'manifest');
+    return found.kind === 'manifest' ? found.kubernetes.map((tree) => ({ tree, file })) : [];
+  };
+  const given = [objectsOf('0.5.18', 'a.yaml'), objectsOf('0.5.23', 'b.yaml')];
+  const named = (all: readonly (readonly KubeObject[])[]): string[] =>
+    fleetOf(all.flatMap(kubernetesPieces), [], { advertised: null, pools: [] })
+      .nodes.map(({ name, version }) => `${name} ${version?.text}`)
+      .sort();
+  assert.deepEqual(named(given), ['d 0.5.18', 'd-2 0.5.23']);
+  assert.deepEqual(named([...given].reverse()), ['d 0.5.18', 'd-2 0.5.23']);
 });

@@ -2,7 +2,8 @@
 import type { Fact, Reading } from '../../upstream/reading.js';
 import type { Exposure } from '../facts.js';
 import type { Piece } from './piece.js';
-import { dig, textAt, type Tree } from './tree.js';
+import { dig, textAt } from './tree.js';
+import type { Tree } from './yaml-tree.js';
 
 /** Stands among the flags of the picker; no program has it. */
 export const FAILURE_MODE_FLAG = 'pool-failure-mode';

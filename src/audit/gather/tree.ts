@@ -1,5 +1,7 @@
 /** YAML as a tree with lines. Aliases point, they are never copied; depth and size are bounded; nothing in it is run. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml';
+import { readPlainYaml } from './plain-yaml.js';
+import type { Tree } from './yaml-tree.js';
 
 /** Bytes of one YAML text: a rendered chart is some 200 KB. */
 export const YAML_CHARACTERS_MAX = 8_388_608;
@@ -10,11 +12,6 @@ export const YAML_NODES_MAX = 400_000;
 /** Brackets open at once, seen before the parser is asked: it goes down with each. */
 const BRACKETS_MAX = 200;
 
-export type Tree =
-  | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Tree>; readonly line: number }
-  | { readonly kind: 'list'; readonly items: readonly Tree[]; readonly line: number }
-  | { readonly kind: 'scalar'; readonly text: string | null; readonly line: number };
-
 /** Documents of one text, or why it is none. */
 export type Parsed = { readonly documents: readonly Tree[] } | { readonly why: string };
 
@@ -22,7 +19,12 @@ export function parseYaml(text: string): Parsed {
   if (text.length > YAML_CHARACTERS_MAX) return { why: `YAML of more than ${YAML_CHARACTERS_MAX} characters` };
   const documents: Tree[] = [];
   for (const { part, linesBefore } of documentsOf(text)) {
-    const parsed = parsePart(part, linesBefore);
+    const plain = readPlainYaml(part, linesBefore);
+    if (plain !== null) {
+      documents.push(plain);
+      continue;
+    }
+    const parsed = parseWholeYaml(part, linesBefore);
     if ('why' in parsed) return parsed;
     documents.push(...parsed.documents);
   }
@@ -54,7 +56,8 @@ function documentsOf(text: string): Part[] {
   return parts;
 }
 
-function parsePart(text: string, linesBefore: number): Parsed {
+/** The whole language. `linesBefore` are added to every line that is told. */
+export function parseWholeYaml(text: string, linesBefore: number): Parsed {
   if (tooNested(text)) return { why: `YAML nested more than ${BRACKETS_MAX} brackets deep` };
   const lines = new LineCounter();
   // A text can hold an error on every line, and each would take a picture of the stack.

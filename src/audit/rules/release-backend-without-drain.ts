@@ -1,7 +1,16 @@
 import { atLeast, flagValue } from '../ask.js';
 import type { Fleet, NodeFacts } from '../facts.js';
-import { failed, passed, type Rule, type RuleOutcome } from '../rule.js';
+import { failed, notApplicable, notChecked, passed, type Rule, type RuleOutcome } from '../rule.js';
 import { sglangIssue, unknownFlag, unknownVersion, unlessPaired } from './shared.js';
+
+/** The first release in which a backend confirms. */
+const CONFIRMS_FROM: ReadonlyMap<string, string> = new Map([
+  ['mooncake', '0.5.19'],
+  ['mooncake_tcp', '0.5.19'],
+  ['ascend', '0.5.19'],
+  ['nixl', '0.5.19'],
+  ['mori', '0.5.22'],
+]);
 
 export const backendWithoutDrain: Rule = {
   meta: {
@@ -22,10 +31,15 @@ export const backendWithoutDrain: Rule = {
     if (stop !== null) return stop;
     const backend = flagValue(node, 'disaggregation-transfer-backend', 'mooncake');
     if (backend === null) return unknownFlag(node, 'disaggregation-transfer-backend');
-    if (backend.value !== 'mori') return passed(`${backend.value} is not MORI`);
-    const confirms = atLeast(node, '0.5.22');
-    if (confirms === null) return unknownVersion(node);
-    if (confirms) return passed('MORI confirms drained transfers in this version');
+    if (backend.value === 'fake') return notApplicable('no KV is moved');
+    const defers = atLeast(node, '0.5.19.dev0');
+    if (node.version === null || defers === null) return unknownVersion(node);
+    if (!defers) return notApplicable('this version cannot defer the release at all');
+    const from = CONFIRMS_FROM.get(backend.value);
+    if (from === undefined) return notChecked(`whether ${backend.value} confirms drained transfers was not read`);
+    if (atLeast(node, from) === true)
+      return passed(`${backend.value} confirms drained transfers in ${node.version.text}`);
+    if (backend.value !== 'mori') return notChecked('a pre-release of the first version that confirms was not read');
     return failed({
       at: backend.source,
       observed: `MORI on SGLang ${node.version?.text}`,

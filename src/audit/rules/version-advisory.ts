@@ -42,22 +42,27 @@ function inUse({ connector, flag }: Advisory, node: NodeFacts): boolean | null {
   return answer.state === 'set' && isActive(answer.value ?? '') && !(flag.endsWith('-size') && answer.value === '1');
 }
 
+const subjectOf = ({ connector, flag }: Advisory): string =>
+  connector === undefined ? `\`--${flag}\`` : `a connector of ${connector}`;
+
 function finding(row: Advisory, node: NodeFacts): Observed[] {
   const version = node.version!;
   const affected = inRange(version, row.range);
   const used = inUse(row, node);
   if (affected === 'no' || used === false) return [];
   const open = row.range.before === undefined && row.range.through === undefined && row.range.all !== true;
+  // A later patch of the last version that is named: nobody says that it has the fix, and nobody that it has not.
+  const past = row.range.through !== undefined && affected === 'maybe';
   const fixed = fixedIn(row.range);
   const last = row.range.through === undefined ? '' : ` than ${row.range.through}`;
   return [
     {
-      // Which versions are affected is not public: a hint, not an accusation.
-      severity: open ? 'info' : row.severity,
+      // Which versions are affected is not public, or whether what it is about is in use: a hint, not an accusation.
+      severity: open || past || used === null ? 'info' : row.severity,
       subject: row.ids[0],
       title: `${row.ids[0]}: ${row.title}`,
       at: node.versions.find(({ value }) => value === version.text)?.source ?? node.versions[0]?.source ?? null,
-      observed: `${node.engine} ${version.text}; affected: ${rangeText(row.range)}`,
+      observed: `${node.engine} ${version.text}; affected: ${rangeText(row.range)}${used === null ? `; whether ${subjectOf(row)} is in use was not read` : ''}`,
       wanted: fixed === null ? `a newer version${last}; none with the fix is named` : `${fixed} or newer`,
       change:
         fixed === null

@@ -12,6 +12,8 @@ const DEADLINE_MS = 20_000;
 const PLACEHOLDER_SHARE = 0.5;
 const BISECTION_STEPS_MAX = 12;
 const LENGTH_MIN = 160;
+/** Each costs its deadline, and shows no more than the first ones. */
+const HUNG_MAX = 3;
 
 export type BoundaryOutcome =
   | 'right'
@@ -72,6 +74,7 @@ export const boundary: Experiment = {
     for (const length of lengthsOf(lab)) {
       for (const place of PLACES) {
         for (const stream of lab.knowledge.streams ? [false, true] : [false]) {
+          if (trials.filter(({ outcome }) => outcome === 'hung').length >= HUNG_MAX) continue;
           trials.push(await trial(lab, lab.tenant(trials.length), length, place, stream));
         }
       }
@@ -141,6 +144,7 @@ async function largestRight(lab: Lab, trials: readonly Trial[], inside: number):
   const right = trials.filter(({ outcome }) => outcome === 'right').map(({ tokens }) => tokens);
   let low = Math.max(inside, ...right);
   let high = lab.knowledge.advertised ?? low;
+  if (trials.some(({ outcome }) => outcome === 'hung')) return low;
   if (trials.every(({ outcome, tokens }) => outcome === 'right' || tokens > high - ANSWER_TOKENS)) return low;
   for (let step = 0; step < BISECTION_STEPS_MAX && high - low > 1; step++) {
     const middle = (low + high) >> 1;

@@ -2,6 +2,7 @@ import type { Answer } from '../answer.js';
 import type { Experiment, ExperimentPlan, ExperimentResult } from '../experiment.js';
 import type { Lab } from '../lab.js';
 import { asked, type Needle, newName, recalls, stated } from '../recall.js';
+import { upperBound } from '../stats/binomial.js';
 import type { ProbeTenant } from '../target.js';
 
 /** A code is 30 characters, at most as many tokens; what comes after may hold more of a page. */
@@ -19,6 +20,7 @@ const DEADLINE_MS = 30_000;
 const CHARACTERS_PER_TOKEN = 2;
 /** Below this share of the planting prompts that gave their code back, nothing that was planted could have been seen. */
 const RECALL_SHARE_MIN = 0.5;
+const CONFIDENCE = 0.95;
 
 interface Arms {
   readonly planted: Answer[];
@@ -46,8 +48,9 @@ export const canary: Experiment = {
     const long = promptTokens(lab);
     const over = overTokens(lab);
     const others = lab.target.tenants.length - 1;
-    const perRound = PLANTERS * (long + ANSWER_TOKENS) + others * (3 * 200 + over.reduce((a, b) => a + b, 0));
-    return { requests: ROUNDS * (PLANTERS + others * (3 + over.length)), tokens: ROUNDS * perRound, seconds: null };
+    // Those over the limit are sent beside the planting and once more after it.
+    const perRound = PLANTERS * (long + ANSWER_TOKENS) + others * (3 * 200 + 2 * over.reduce((a, b) => a + b, 0));
+    return { requests: ROUNDS * (PLANTERS + others * (3 + 2 * over.length)), tokens: ROUNDS * perRound, seconds: null };
   },
 
   async run(lab): Promise<ExperimentResult> {
@@ -140,7 +143,7 @@ function send(lab: Lab, tenant: ProbeTenant, prompt: string, stream: boolean): P
 
 function judge(lab: Lab, { planted, recalled, others }: Arms): ExperimentResult {
   const sees = planted.length > 0 && recalled / planted.length >= RECALL_SHARE_MIN;
-  const bound = upperBound(lab.hits.length, others);
+  const bound = upperBound(lab.hits.length, Math.max(lab.hits.length, others), CONFIDENCE);
   const leaks = lab.hits.length > 0;
   const power = sees && bound <= lab.options.bound;
   return {
@@ -155,10 +158,4 @@ function judge(lab: Lab, { planted, recalled, others }: Arms): ExperimentResult 
       ...(sees ? [] : ['The planting tenant did not see its own markers, so a leak of them would not have been seen.']),
     ],
   };
-}
-
-/** The upper 95 % bound of a rate with `hits` in `trials`, by the rule of three where there are none. */
-function upperBound(hits: number, trials: number): number {
-  if (trials === 0) return 1;
-  return hits === 0 ? 1 - 0.05 ** (1 / trials) : Math.min(1, (hits + 3) / trials);
 }

@@ -32,6 +32,7 @@ function names(own: Record<string, unknown>, from: string, flag: string): Fact[]
 
 /** `GET /metrics`; null without one of Cofferdam's. */
 export function readMetrics(text: string): Reading | null {
+  if (!text.includes('cofferdam_')) return null;
   const samples = parsePrometheus(text, (name) => name.startsWith('cofferdam_'));
   if (samples.length === 0) return null;
   return { engine: 'cofferdam', facts: samples.map((sample) => ({ kind: 'sample', ...sample })) };

@@ -65,6 +65,13 @@ export const RELEASE_CASES: CaseTable = {
     bad: ['medium', { role: D, version: '0.5.21', flags: backend('mori') }],
     good: ['passed', { role: D, version: '0.5.22', flags: backend('mori') }],
     benign: ['passed', { role: D, version: '0.5.21', flags: backend('ascend') }],
+    more: [
+      // 0.5.18 acknowledges without having drained, and cannot defer: it is never found to confirm.
+      ['not-applicable', { role: D, version: '0.5.18', flags: {} }],
+      ['not-checked', { role: D, flags: {} }],
+      ['passed', { role: D, version: '0.5.19', flags: {} }],
+      ['not-checked', { role: D, version: '0.5.23', flags: backend('unheard-of') }],
+    ],
   },
   'release.fake-backend': {
     bad: ['critical', { role: D, flags: backend('fake') }],

@@ -8,8 +8,13 @@ export const VERSION_CASES: CaseTable = {
     benign: ['passed', { engine: 'vllm', version: '0.33.0', flags: {} }],
     more: [
       ['critical', { version: '0.5.23', flags: { 'enable-custom-logit-processor': 'true' } }],
+      // Nothing was read of its flags: no accusation for a switch that may be off.
+      ['info?', { version: '0.5.23' }],
+      ['critical', { engine: 'lmcache', version: '0.5.6rc3' }],
       ['critical', { engine: 'lmcache', version: '0.5.5' }],
-      ['passed', { engine: 'lmcache', version: '0.5.6' }],
+      // Whether the release holds the fix of what its candidates are named for is not public.
+      ['info?', { engine: 'lmcache', version: '0.5.6' }],
+      ['passed', { engine: 'lmcache', version: '0.5.7' }],
       ['critical', { engine: 'mooncake', version: '0.3.12.post2' }],
       ['info?', { engine: 'vllm', version: '0.33.0rc1', flags: {} }],
       ['not-checked', { engine: 'vllm', flags: {} }],
