@@ -226,12 +226,7 @@ function copyOfCode(): string {
 }
 
 /** Who caught the mutant and with what; null: nobody did. */
-async function fateOf(
-  folder: string,
-  mutant: Mutant,
-  code: string,
-  isVerifyFirst: boolean,
-): Promise<string | null> {
+async function fateOf(folder: string, mutant: Mutant, code: string, isVerifyFirst: boolean): Promise<string | null> {
   const at = join(folder, HANDOFF, mutant.file);
   const lines = code.split('\n');
   lines[mutant.line] = mutant.text;
