@@ -28,6 +28,7 @@ const REQUESTS_MUST = 500;
 const CLEAN_DEFAULT = 20;
 const RUN_MS_MAX = 600_000;
 const KEYS = { KEY_A: 'key-of-tenant-a-1', KEY_B: 'key-of-tenant-b-1' } as const;
+const PROBE_FLAGS = '--tenant a=env:KEY_A --tenant b=env:KEY_B --model lab --output json --yes'.split(' ');
 const clock = new SystemClock();
 const folder = mkdtempSync(join(tmpdir(), 'cofferdam-bench-probe-'));
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
@@ -41,8 +42,8 @@ interface Row {
 interface Probed {
   readonly verdict: string;
   readonly rows: readonly Row[];
-  /** Requests until the first answer with something foreign in it; null: there was none. */
-  readonly firstHit: number | null;
+  /** By experiment: which of its requests was the first with something foreign in its answer. */
+  readonly hits: ReadonlyMap<string, number>;
   readonly seconds: number;
 }
 
@@ -90,17 +91,14 @@ async function probe(flags: readonly string[], seed: number): Promise<Probed> {
     const startMs = clock.nowMs();
     const ran = spawnSync(
       process.execPath,
-      [
-        ...[MAIN, 'probe', served.url, '--tenant', 'a=env:KEY_A', '--tenant', 'b=env:KEY_B', '--model', 'lab'],
-        ...['--record', record, '--seed', String(seed), '--output', 'json', '--yes'],
-      ],
+      [MAIN, 'probe', served.url, ...PROBE_FLAGS, '--record', record, '--seed', String(seed)],
       { env: { ...process.env, ...KEYS }, encoding: 'utf8', timeout: RUN_MS_MAX, maxBuffer: 64 * 1024 * 1024 },
     );
     const report = JSON.parse(ran.stdout) as { verdict: string; experiments: Row[] };
     return {
       verdict: report.verdict,
       rows: report.experiments,
-      firstHit: firstHit(record),
+      hits: firstHits(record),
       seconds: (clock.nowMs() - startMs) / 1000,
     };
   } finally {
@@ -108,22 +106,26 @@ async function probe(flags: readonly string[], seed: number): Promise<Probed> {
   }
 }
 
-function firstHit(record: string): number | null {
+/** By experiment: which of its requests was the first with something foreign in its answer. */
+function firstHits(record: string): Map<string, number> {
+  const sent = new Map<string, number>();
+  const hits = new Map<string, number>();
   for (const line of readFileSync(record, 'utf8').split('\n')) {
-    if (!line.startsWith('{"record":"hit"')) continue;
-    return Number((JSON.parse(line) as { request: string }).request.slice('q-'.length));
+    if (!/^\{"record":"(?:request|hit)"/.test(line)) continue;
+    const { record: kind, experiment } = JSON.parse(line) as { record: string; experiment: string };
+    if (kind === 'request') sent.set(experiment, (sent.get(experiment) ?? 0) + 1);
+    else if (!hits.has(experiment)) hits.set(experiment, sent.get(experiment) ?? 1);
   }
-  return null;
+  return hits;
 }
 
-/** Requests of the run up to the end of the first experiment that caught it, or the first hit where that is sooner. */
-function requestsToCatch({ rows, firstHit: hit }: Probed): number | null {
-  let sent = 0;
-  for (const row of rows) {
-    sent += row.sent;
-    if (row.verdict === 'leaks' || row.verdict === 'starves') return hit === null ? sent : Math.min(hit, sent);
-  }
-  return hit;
+/**
+ * Requests of the first experiment that caught it: up to its first answer with something foreign in it, or all that it sent where there
+ * was none.
+ */
+function requestsToCatch({ rows, hits }: Probed): number | null {
+  const row = rows.find(({ verdict }) => verdict === 'leaks' || verdict === 'starves');
+  return row === undefined ? null : (hits.get(row.name) ?? row.sent);
 }
 
 const options = new Map(process.argv.slice(2).map((text) => text.replace(/^--/, '').split('=') as [string, string]));

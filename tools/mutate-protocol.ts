@@ -1,15 +1,18 @@
 /**
  * Mutation of the protocol's own decisions: each condition of the machines in src/handoff/ turned round, each early return and each
  * event left out, each move to another phase and each message dropped. Every mutant is made in a copy of the compiled code in a
- * temporary folder, and judged by the checker (the worlds of `small` and others without a fault; where a guard's own line is changed,
- * the faults that it stops with all of their other guards off), and, if that holds, by the unit tests of the machines.
+ * temporary folder, and judged by what is quick first: the unit tests of its machine, then the checker's first states (the worlds of
+ * `small` and others without a fault; where a guard's own line is changed, the faults that it stops with all of their other guards
+ * off), then the other machines' unit tests, then the same worlds whole. Two mutants are judged at a time.
  *
  *   npm run test:mutation                all of them; the last line is the score
  *   npm run test:mutation -- decode.js   those of one file
+ *   npm run test:mutation -- decode.js onDrained   those of one function
+ *   npm run test:mutation -- --verify-first ...    whole worlds first: what the checker catches without a unit test; takes longer
  *
  * Exit code 1: a mutant survived that `tools/mutants-equivalent.ts` doesn't explain, or one that it explains is caught or gone.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,14 +26,29 @@ import { EQUIVALENT } from './mutants-equivalent.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HANDOFF = 'dist/src/handoff';
-const FILES = ['gateway.js', 'prefill.js', 'decode.js', 'decode-pages.js', 'prefix.js', 'rules.js'] as const;
+const FILES = ['decode.js', 'prefill.js', 'decode-pages.js', 'prefix.js', 'rules.js', 'gateway.js'] as const;
+type MutatedFile = (typeof FILES)[number];
+/** The unit tests of the machines, the quick ones first. */
 const TESTS = ['gateway', 'prefill', 'decode', 'ledger', 'faults', 'invariants'];
+/** Those of the machine that a file belongs to. */
+const OWN_TESTS: Readonly<Record<MutatedFile, readonly string[]>> = {
+  'decode.js': ['decode'],
+  'prefill.js': ['prefill'],
+  'decode-pages.js': ['decode'],
+  'prefix.js': ['decode', 'prefill'],
+  'rules.js': ['decode', 'prefill', 'gateway'],
+  'gateway.js': ['gateway'],
+};
 const JUDGE_TIMEOUT_MS = 120_000;
+/** Copies of the code, and so mutants judged at a time. */
+const LANES = 2;
+/** Of each world in the first look: most mutants break an invariant within these. */
+const FIRST_LOOK_STATES = 10_000;
 /** A mutant whose world has no end is no protocol either; the largest world here has 272,477 states. */
 const STATES_MAX = 3_000_000;
 
 interface Mutant {
-  readonly file: string;
+  readonly file: MutatedFile;
   readonly line: number;
   readonly text: string;
   /** The function, what was done, and the line: the same for as long as the code is the same. */
@@ -38,6 +56,9 @@ interface Mutant {
   /** The guard whose line this is, or the empty text. */
   readonly guard: string;
 }
+
+/** A whole comparison that is given a name or returned. */
+const COMPARE = /^(\s*(?:return |const (?:is|again)\w* = ))((?!\w+\(.*\);$).*(?:[!=]==|<=|>=|&&).*);$/;
 
 /** Each way to change one line that decides something: what it is called, and the line afterwards; null: not that kind of line. */
 const OPERATORS: readonly { readonly name: string; readonly apply: (line: string) => string | null }[] = [
@@ -53,6 +74,20 @@ const OPERATORS: readonly { readonly name: string; readonly apply: (line: string
     apply: (line) => {
       const found = /^(\s*(?:else )?if )\((.*)\)(| \{| return.*;)$/.exec(line);
       return found === null ? null : `${found[1]}(false)${found[3]}`;
+    },
+  },
+  {
+    name: 'compare negated',
+    apply: (line) => {
+      const found = COMPARE.exec(line);
+      return found === null ? null : `${found[1]}!(${found[2]});`;
+    },
+  },
+  {
+    name: 'compare skipped',
+    apply: (line) => {
+      const found = COMPARE.exec(line);
+      return found === null ? null : `${found[1]}true;`;
     },
   },
   {
@@ -78,7 +113,7 @@ const OPERATORS: readonly { readonly name: string; readonly apply: (line: string
 ];
 
 /** Every mutant of one compiled file, in the order of its lines. */
-function mutantsOf(file: string, code: string): Mutant[] {
+function mutantsOf(file: MutatedFile, code: string): Mutant[] {
   const mutants: Mutant[] = [];
   const seen = new Map<string, number>();
   let inside = '';
@@ -97,13 +132,14 @@ function mutantsOf(file: string, code: string): Mutant[] {
   return mutants;
 }
 
-/** In the mutated copy: the first thing that the checker finds, or null. */
-function checkerFinds(guard: string): string | null {
+/** In the mutated copy: the first thing that the checker finds, or null. A first look counts only what is violated. */
+function checkerFinds(guard: string, isFirstLook: boolean): string | null {
   const jobs = [
     ...soundJobs(scopeOf('small')),
     ...soundJobs(scopeOf('oversized')),
     ...soundJobs(scopeOf('alone')).map((job) => ({ ...job, coverage: false })),
     ...soundJobs(scopeOf('restarts')),
+    ...soundJobs(scopeOf('retries')).map((job) => ({ ...job, coverage: false })),
     ...soundJobs(scopeOf('handles')).map((job) => ({ ...job, coverage: false })),
   ];
   if (isGuardName(guard)) {
@@ -114,36 +150,63 @@ function checkerFinds(guard: string): string | null {
       jobs.push(...brokenJobs(scopeOf(scopeOfFault(fault)), { faults: faultBits([fault]), guards }));
     }
   }
+  const statesMax = isFirstLook ? FIRST_LOOK_STATES : STATES_MAX;
   for (const job of jobs) {
-    const found = explore(modelOf(job), { coverage: job.coverage, statesMax: STATES_MAX });
-    if (found.verdict === 'holds') continue;
+    const found = explore(modelOf(job), { coverage: job.coverage, statesMax });
+    if (found.verdict === 'holds' || (isFirstLook && found.violation === null)) continue;
     return `${found.violation?.invariant ?? found.reasons[0] ?? found.verdict} (${job.title})`;
   }
   return null;
 }
 
 /** The machine whose code is judged is the one beside this file; one line says what was found. */
-function judge(guard: string): void {
+function judge(look: string, guard: string): void {
   let found: string | null;
   try {
-    found = checkerFinds(guard);
+    found = checkerFinds(guard, look === 'first');
   } catch (thrown) {
     found = `it throws: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
   }
   process.stdout.write(`${found ?? 'holds'}\n`);
 }
 
-function testsFind(folder: string): string | null {
-  const files = TESTS.map((name) => `${HANDOFF}/${name}.test.js`);
+interface Ran {
+  readonly stdout: string;
+  /** The exit code, or the signal that ended it, or "null". */
+  readonly end: string;
+}
+
+/** Runs node in a folder and resolves when it has ended, by itself or at the time limit. */
+function node(folder: string, args: readonly string[]): Promise<Ran> {
   const { NODE_TEST_CONTEXT: _nested, ...env } = process.env;
-  const ran = spawnSync(process.execPath, ['--test', '--test-reporter=tap', ...files], {
-    cwd: folder,
-    env,
-    encoding: 'utf8',
-    timeout: JUDGE_TIMEOUT_MS,
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: JUDGE_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    let stdout = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ stdout, end: String(code ?? signal) }));
   });
-  if (ran.status === 0) return null;
-  return /^\s*not ok \d+ - (?!.*\.test\.js)(.*)$/m.exec(ran.stdout)?.[1] ?? 'a test that does not end';
+}
+
+async function verifyFinds(folder: string, look: 'first' | 'whole', guard: string): Promise<string | null> {
+  const { stdout, end } = await node(folder, ['dist/tools/mutate-protocol.js', '--judge', look, guard]);
+  const said = stdout.trim();
+  return said === 'holds' ? null : `verify: ${said === '' ? `ended with ${end}` : said}`;
+}
+
+async function testsFind(folder: string, names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
+    const { stdout, end } = await node(folder, ['--test-reporter=tap', `${HANDOFF}/${name}.test.js`]);
+    if (end === '0') continue;
+    return `test: ${/^\s*not ok \d+ - (?!.*\.test\.js)(.*)$/m.exec(stdout)?.[1] ?? `${name} ended with ${end}`}`;
+  }
+  return null;
 }
 
 /** A copy of what is needed to judge, in a folder of its own. */
@@ -163,65 +226,100 @@ function copyOfCode(): string {
 }
 
 /** Who caught the mutant and with what; null: nobody did. */
-function fateOf(folder: string, mutant: Mutant, code: string): string | null {
+async function fateOf(folder: string, mutant: Mutant, code: string, isVerifyFirst: boolean): Promise<string | null> {
   const at = join(folder, HANDOFF, mutant.file);
   const lines = code.split('\n');
   lines[mutant.line] = mutant.text;
   writeFileSync(at, lines.join('\n'));
   try {
-    const ran = spawnSync(process.execPath, [join(folder, 'dist/tools/mutate-protocol.js'), '--judge', mutant.guard], {
-      encoding: 'utf8',
-      timeout: JUDGE_TIMEOUT_MS,
-    });
-    const said = ran.stdout.trim();
-    if (said !== 'holds') return `verify: ${said === '' ? `ended with ${ran.status ?? ran.signal}` : said}`;
-    const test = testsFind(folder);
-    return test === null ? null : `test: ${test}`;
+    const own = OWN_TESTS[mutant.file];
+    if (isVerifyFirst) {
+      return (
+        (await verifyFinds(folder, 'first', mutant.guard)) ??
+        (await verifyFinds(folder, 'whole', mutant.guard)) ??
+        (await testsFind(folder, TESTS))
+      );
+    }
+    return (
+      (await testsFind(folder, own)) ??
+      (await verifyFinds(folder, 'first', mutant.guard)) ??
+      (await testsFind(
+        folder,
+        TESTS.filter((name) => !own.includes(name)),
+      )) ??
+      (await verifyFinds(folder, 'whole', mutant.guard))
+    );
   } finally {
     writeFileSync(at, code);
   }
 }
 
-function main(only: string | undefined): void {
-  const say = (text: string): void => void process.stdout.write(`${text}\n`);
-  const folder = copyOfCode();
-  const counts = { made: 0, byVerify: 0, byTest: 0, equivalent: 0, wrong: 0 };
-  const unused = new Map(EQUIVALENT.map((entry) => [entry.mutant, entry]));
-  try {
-    for (const file of FILES) {
-      if (only !== undefined && only !== file) continue;
-      const code = readFileSync(join(folder, HANDOFF, file), 'utf8');
-      for (const mutant of mutantsOf(file, code)) {
-        counts.made++;
-        const fate = fateOf(folder, mutant, code);
-        const known = unused.get(mutant.name);
-        unused.delete(mutant.name);
-        if (fate === null && known !== undefined) counts.equivalent++;
-        else if (fate === null || known !== undefined) counts.wrong++;
-        if (fate?.startsWith('verify') === true) counts.byVerify++;
-        else if (fate !== null) counts.byTest++;
-        const verdict = fate === null ? (known === undefined ? 'SURVIVED' : 'same    ') : 'caught  ';
-        const note = known !== undefined && fate !== null ? '; LISTED as equivalent, and is not' : '';
-        say(`${verdict} ${mutant.name}\n         ${fate ?? known?.reason ?? 'nobody caught it'}${note}`);
+interface Judged {
+  readonly mutant: Mutant;
+  readonly fate: string | null;
+}
+
+/** Judges all, a few at a time; `onJudged` hears of them in order. */
+async function judgeAll(
+  mutants: readonly Mutant[],
+  codes: ReadonlyMap<MutatedFile, string>,
+  isVerifyFirst: boolean,
+  onJudged: (judged: Judged) => void,
+): Promise<void> {
+  const fates = new Map<Mutant, string | null>();
+  let next = 0;
+  let told = 0;
+  const lane = async (): Promise<void> => {
+    const folder = copyOfCode();
+    try {
+      for (let mutant = mutants[next++]; mutant !== undefined; mutant = mutants[next++]) {
+        fates.set(mutant, await fateOf(folder, mutant, codes.get(mutant.file) ?? '', isVerifyFirst));
+        for (let done = mutants[told]; done !== undefined && fates.has(done); done = mutants[++told]) {
+          onJudged({ mutant: done, fate: fates.get(done) ?? null });
+        }
       }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-  if (only === undefined) {
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const isVerifyFirst = args.includes('--verify-first');
+  const [file, inside] = args.filter((arg) => arg !== '--verify-first');
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  const counts = { byVerify: 0, byTest: 0, equivalent: 0, wrong: 0 };
+  const unused = new Map(EQUIVALENT.map((entry) => [entry.mutant, entry]));
+  const codes = new Map(FILES.map((name) => [name, readFileSync(join(ROOT, HANDOFF, name), 'utf8')] as const));
+  const mutants = [...codes]
+    .flatMap(([name, code]) => (file === undefined || file === name ? mutantsOf(name, code) : []))
+    .filter(({ name }) => inside === undefined || name.includes(` ${inside}:`));
+  await judgeAll(mutants, codes, isVerifyFirst, ({ mutant, fate }) => {
+    const known = unused.get(mutant.name);
+    unused.delete(mutant.name);
+    if (fate === null && known !== undefined) counts.equivalent++;
+    else if (fate === null || known !== undefined) counts.wrong++;
+    if (fate?.startsWith('verify') === true) counts.byVerify++;
+    else if (fate !== null) counts.byTest++;
+    const verdict = fate === null ? (known === undefined ? 'SURVIVED' : 'same    ') : 'caught  ';
+    const note = known !== undefined && fate !== null ? '; LISTED as equivalent, and is not' : '';
+    say(`${verdict} ${mutant.name}\n         ${fate ?? known?.reason ?? 'nobody caught it'}${note}`);
+  });
+  if (file === undefined) {
     for (const name of unused.keys()) {
       counts.wrong++;
       say(`GONE     ${name}\n         is listed as equivalent and no such mutant is made`);
     }
   }
-  const { made, byVerify, byTest, equivalent, wrong } = counts;
-  if (wrong > 0) process.exitCode = 1;
+  const { byVerify, byTest, equivalent, wrong } = counts;
+  if (wrong > 0 || mutants.length === 0) process.exitCode = 1;
   const caught = byVerify + byTest;
-  const score = (100 * caught) / Math.max(made - equivalent, 1);
+  const score = (100 * caught) / Math.max(mutants.length - equivalent, 1);
   say(
-    `${made} mutants: ${caught} caught (${byVerify} by verify, ${byTest} by unit tests alone), ${equivalent} equivalent, ${wrong} unexplained; score ${score.toFixed(1)} %`,
+    `${mutants.length} mutants: ${caught} caught (${byVerify} by verify, ${byTest} by unit tests), ${equivalent} equivalent, ${wrong} unexplained; score ${score.toFixed(1)} %`,
   );
 }
 
-if (process.argv[2] === '--judge') judge(process.argv[3] ?? '');
-else main(process.argv[2]);
+if (process.argv[2] === '--judge') judge(process.argv[3] ?? '', process.argv[4] ?? '');
+else await main(process.argv.slice(2));

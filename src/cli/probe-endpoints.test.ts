@@ -1,5 +1,6 @@
 /** Goal: endpoints that are not as they should be are said to be so, and never isolated by mistake. Method: the verb against small servers. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { withFolder } from '../../test/support/audit-verb.js';
@@ -150,6 +151,11 @@ test(
       assert.equal(json.experiments[0]!.verdict, 'no-power');
       assert.match(json.experiments[0]!.control, /the endpoint answers 429 and asks to wait 3600 s/);
       assert.ok(posted.length < 50, `${posted.length} requests`);
+      // What was open when it ended is in the record too, and nothing comes after its end.
+      const records = readFileSync(join(folder, 'r.jsonl'), 'utf8').trim().split('\n');
+      const sent = records.filter((line) => line.startsWith('{"record":"request","experiment":"canary"')).length;
+      assert.ok(sent >= 10, `${sent} of the 10 prompts that were sent at once`);
+      assert.match(records.at(-1)!, /^\{"record":"end"/);
     },
   ),
 );

@@ -20,6 +20,7 @@ import { Gateway, standingHeaders } from '../gateway/server.js';
 import { type TenantConfig, TenantRegistry } from '../gateway/tenants.js';
 import { type EffectiveLimit, effectiveLimit } from '../handoff/admission.js';
 import { faultsOf } from '../handoff/faults.js';
+import { guardBit } from '../handoff/guards.js';
 import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
 import { EmbeddedUpstream } from '../upstream/embedded/adapter.js';
 import { embeddedEngineConfig } from './engine-options.js';
@@ -189,6 +190,8 @@ function openPorts(
     findings: { raise: (finding) => void findings.record(finding) },
     stats: () => engine.stats(),
     temperatureDefault: TEMPERATURE_DEFAULT,
+    // The shield stands before the guard `drain` and would hide that it is off.
+    ...((guards & guardBit('drain')) === 0 ? { shield: { requestsMax: 0 } } : {}),
     ...options.bounds,
   });
   const operators = new OperatorsServer({

@@ -53,6 +53,7 @@ export function parseVerifyOptions(flags: VerifyFlags): VerifyOptions {
   if (guards !== undefined && what.kind !== 'fault' && what.kind !== 'scope') {
     throw new CodedError('usage', 'Expected `--guards` with `--fault` or a scope alone, got it with another');
   }
+  if (what.kind === 'trace') refuseScopeFlags(flags);
   if (flags.traceOut !== undefined && what.kind !== 'fault') {
     throw new CodedError('usage', 'Expected `--trace-out` with `--fault`, got it without');
   }
@@ -66,6 +67,13 @@ export function parseVerifyOptions(flags: VerifyFlags): VerifyOptions {
     isJson: output === 'json',
     page,
   };
+}
+
+/** A trace is what it is: nothing of it is explored. */
+function refuseScopeFlags({ scope, memory, symmetry }: VerifyFlags): void {
+  for (const [flag, value] of Object.entries({ '--scope': scope, '--memory': memory, '--symmetry': symmetry })) {
+    if (value !== undefined) throw new CodedError('usage', `Expected \`--trace\` without \`${flag}\`, got both`);
+  }
 }
 
 function parsePage(output: string | undefined): VerifyOptions['page'] {

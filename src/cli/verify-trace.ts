@@ -7,7 +7,7 @@ import { TraceReader } from '../handoff/trace.js';
 import { Conformance } from '../verify/conform.js';
 import { type CliIo, EXIT } from './io.js';
 
-/** Resolves with the exit code: 0 it conforms, 1 it does not, 3 it is cut. A line of another kind or version is wrong usage. */
+/** Resolves with the exit code: 0 it conforms, 1 it does not, 3 it is cut or holds no step. A line of another kind or version is wrong usage. */
 export async function runVerifyTrace(path: string, asJson: boolean, io: CliIo): Promise<number> {
   const reader = new TraceReader();
   const conformance = new Conformance();
@@ -23,17 +23,18 @@ export async function runVerifyTrace(path: string, asJson: boolean, io: CliIo): 
   // What waits in a trace that is cut may be allowed by what is missing.
   if (reader.isWhole) conformance.finish();
   const { deviation, explained } = conformance;
-  const verdict = deviation !== null ? 'violated' : reader.isWhole ? 'holds' : 'incomplete';
+  const isJudged = reader.isWhole && explained > 0;
+  const verdict = deviation !== null ? 'violated' : isJudged ? 'holds' : 'incomplete';
   if (asJson) io.out(`${JSON.stringify({ trace: path, verdict, explained, deviation })}\n`);
   else if (deviation !== null) {
     const words = escapeControl(deviation.words);
     io.out(`violated: no allowed order explains record ${deviation.record}: ${words}\n`);
     io.out(`${explained} steps before it conform.\n`);
   } else {
-    const cut = reader.isWhole ? '' : ': the trace is cut, its last line is missing';
-    io.out(`${verdict}${cut}; ${explained} steps conform.\n`);
+    const cut = reader.isWhole ? ': no step was taken in it' : ': the trace is cut, its last line is missing';
+    io.out(`${verdict}${isJudged ? '' : cut}; ${explained} steps conform.\n`);
   }
-  return deviation !== null ? EXIT.findings : reader.isWhole ? EXIT.clean : EXIT.unchecked;
+  return deviation !== null ? EXIT.findings : isJudged ? EXIT.clean : EXIT.unchecked;
 }
 
 function take(reader: TraceReader, conformance: Conformance, line: string): void {

@@ -79,6 +79,8 @@ const USAGE: readonly (readonly [readonly string[], RegExp])[] = [
   [['--guards', 'some'], /Expected `--guards` to be `on` or `off`, got `some`/],
   [['--all-faults', '--guards', 'off'], /Expected `--guards` with `--fault` or a scope alone/],
   [['--all-faults', '--trace', 'x'], /Expected one of `--fault`, `--all-faults` and `--trace`/],
+  [['--trace', 'x', '--scope', 'small'], /Expected `--trace` without `--scope`, got both/],
+  [['--trace', 'x', '--symmetry'], /Expected `--trace` without `--symmetry`, got both/],
   [['--output', 'xml'], /Expected `--output` to be `table`, `json`, .*, got `xml`/],
   [
     ['--trace', '/nowhere/at/all'],
@@ -103,6 +105,12 @@ const END = '{"end":true,"records":2}';
 const TRACES: readonly (readonly [string, readonly string[], number, RegExp])[] = [
   ['that conforms', [HEAD, LIFE, GONE, END], 0, /^holds; 1 steps conform/],
   ['that is cut', [HEAD, LIFE, GONE], 3, /^incomplete: the trace is cut, its last line is missing; 1 steps conform/],
+  [
+    'in which nothing happens',
+    [HEAD, LIFE, END.replace('2', '1')],
+    3,
+    /^incomplete: no step was taken in it; 0 steps conform/,
+  ],
   ['with an unexplained message', [HEAD, LIFE, STARTED, END], 1, /^violated: no allowed order explains record 2: /],
 ];
 

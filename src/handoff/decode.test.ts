@@ -4,11 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { leaseList, Verdict } from './decode.js';
-import { PageState, setSlot } from './layout.js';
-import { Result } from './messages.js';
+import { DecodePhase, leaseList, stepDecode, Verdict } from './decode.js';
+import { ALL_GUARDS } from './guards.js';
+import { newView, PageState, resetView, setSlot, shapeOf } from './layout.js';
+import { newOut, Result } from './messages.js';
 import { Scripted, type ScriptedOptions } from './scripted.js';
-import type { NamedEvent } from './step.js';
+import { type NamedEvent, packEvent } from './step.js';
 
 const START: NamedEvent = {
   kind: 'start',
@@ -98,6 +99,7 @@ test('what prefill completed is verified before anything is decoded', () => {
   assert.deepEqual(decode.do(COMPLETE), ['verify']);
   assert.equal(decode.phase(), 'verifying');
   assert.deepEqual(decode.do({ kind: 'readBegin', attempt: 1 }), []);
+  assert.deepEqual(decode.do({ ...VERIFIED, attempt: 2 }), [], 'what was compared for another attempt says nothing');
   assert.deepEqual(decode.do(VERIFIED), ['prefill: committed', 'startDecode', 'gateway: started']);
   assert.equal(decode.phase(), 'decoding');
   const { tokens, code } = decode.effects[2]!;
@@ -234,6 +236,51 @@ test('a message of prefill speaks for a slot only under its attempt, its room an
   assert.deepEqual(decode.state.cells, before);
 });
 
+test('an abort for another life of this node, or of an attempt that is not the one at work, changes nothing', () => {
+  for (const events of [[], [START], [START, ADMIT], DECODING]) {
+    const again = events.map((event) => ({ ...event, attempt: 2 }));
+    for (const stale of [{ attempt: 2, to: 2 }, { attempt: 1 }, { attempt: 3 }]) {
+      if (events.length === 0 && stale.to === undefined) continue;
+      const decode = after(again);
+      const before = decode.state.cells;
+      assert.deepEqual(decode.do({ ...ABORT, ...stale }), []);
+      assert.deepEqual(decode.state.cells, before);
+    }
+  }
+});
+
+test('what the runner says of another attempt is not heard', () => {
+  assert.deepEqual(after(DECODING).do({ kind: 'finish', attempt: 2 }), []);
+  assert.deepEqual(after(DECODING).do({ kind: 'readBegin', attempt: 2 }), []);
+  assert.deepEqual(after([START, ADMIT, ABORT]).do({ ...TIMEOUT, attempt: 2 }), []);
+  assert.deepEqual(after([START]).do({ ...ADMIT, attempt: 2 }), []);
+});
+
+test('a proof or an alarm counts only while a transfer is open or drains', () => {
+  const read: readonly NamedEvent[] = [...DECODING, { kind: 'readBegin', attempt: 1 }];
+  const over: readonly NamedEvent[] = [...DECODING, { kind: 'finish', attempt: 1 }];
+  for (const events of [[], DECODING, read, over]) {
+    for (const event of [DRAINED, REJECT, TIMEOUT]) assert.deepEqual(after(events).do({ ...event }), []);
+  }
+  for (const event of [DRAINED, TIMEOUT]) assert.deepEqual(after([START]).do(event), []);
+  assert.deepEqual(after([START, ADMIT]).do(TIMEOUT), []);
+});
+
+test('a message that is about no slot changes nothing, whatever lies in front of the record', () => {
+  const shape = shapeOf('decode', { slots: 2, pages: 4, pagesPerSlot: 4, prefixes: false });
+  for (const phase of [DecodePhase.waiting, DecodePhase.leased, DecodePhase.verifying, DecodePhase.draining]) {
+    const front = 4 * shape.slotWidth;
+    const cells = new Uint8Array(front + shape.width).fill(phase, 0, front);
+    const view = newView(shape, { faults: 0, guards: ALL_GUARDS }, cells, front);
+    resetView(view, 1, 1);
+    const before = Uint8Array.from(cells);
+    const out = newOut(2, 4);
+    for (const event of [REJECT, DRAINED, COMPLETE]) stepDecode(view, packEvent({ ...event, to: 2 }), out);
+    assert.equal(out.length, 0);
+    assert.deepEqual(cells, before);
+  }
+});
+
 test('the gateway that asks again hears the last word that it may have missed', () => {
   const last = (events: readonly NamedEvent[]): string[] => after(events).do(START);
   assert.deepEqual(last([START]), []);
@@ -262,6 +309,11 @@ test('a completion of an older attempt, from a life of prefill that the gateway 
   const { attempt, to } = decode.effects[0]!;
   assert.deepEqual([attempt, to], [1, 3]);
   assert.equal(decode.phase(), 'waiting');
+});
+
+test('a completion of an older attempt that was meant for another life of this node is not answered', () => {
+  const decode = after([...DECODING, ABORT, { ...START, attempt: 2 }]);
+  assert.deepEqual(decode.do({ ...COMPLETE, from: 3, to: 2 }), []);
 });
 
 test('a handle authorises nothing, and a prefix that the slot held is let go', () => {
@@ -344,14 +396,36 @@ test('a shared page is read by its tenant, and the lease does not name it: nobod
 });
 
 test('a sealed page is not shared with another tenant, another salt or another hash', () => {
-  for (const [who, hash] of [
-    [{ tenant: 2 }, 77],
-    [{ salt: 12 }, 77],
-    [{}, 78],
+  // The guard speaks where the hash matched and the tenant did not: another hash is no attempt at another's page.
+  for (const [who, hash, said] of [
+    [{ tenant: 2 }, 77, ['guard: salt']],
+    [{ salt: 12 }, 77, ['guard: salt']],
+    [{ tenant: 2 }, 78, []],
+    [{}, 78, []],
   ] as const) {
-    const decode = after([...SEALED_FIRST, { ...START, ...who }, { ...HIT, list: [[0, hash]] }], { prefixes: true });
+    const decode = after([...SEALED_FIRST, { ...START, ...who }], { prefixes: true });
+    assert.deepEqual(decode.do({ ...HIT, list: [[0, hash]] }), said);
     assert.equal(decode.slot('prefix'), 0);
   }
+  const own = after([...SEALED_FIRST, START], { prefixes: true });
+  assert.deepEqual(own.do(HIT), [], 'a tenant that takes its own page is no finding');
+});
+
+test('a page that is not sealed is no prefix, even where its tenant, salt and hash are the ones asked for', () => {
+  // Free and leased pages carry zeros there, and so may a request.
+  const decode = after(
+    [
+      { ...START, slot: 1 },
+      { ...ADMIT, slot: 1 },
+      { ...START, tenant: 0, salt: 0 },
+    ],
+    {
+      prefixes: true,
+    },
+  );
+  for (const page of [0, 3]) decode.do({ ...HIT, list: [[page, 0]] });
+  assert.equal(decode.slot('prefix'), 0);
+  assert.deepEqual([decode.page(0, 'refs'), decode.page(3, 'refs')], [0, 0]);
 });
 
 test('a prefix is never longer than the prompt', () => {

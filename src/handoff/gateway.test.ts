@@ -1,6 +1,7 @@
 /** Goal: one request, one result, and a slot that is used again only when nothing of it is left. Method: scripted events, exact effects. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isStreaming } from './gateway.js';
 import { Result, type ResultName } from './messages.js';
 import { Scripted, type ScriptedOptions } from './scripted.js';
 import type { NamedEvent } from './step.js';
@@ -46,6 +47,16 @@ test('a request that fits is started at decode and at prefill, under attempt 1',
     const { attempt, to, room, tokens, promptPages, pages, tenant, salt } = effect;
     assert.deepEqual([attempt, to, room, tokens, promptPages, pages, tenant, salt], [1, 1, 5, 9, 2, 3, 1, 1]);
   }
+});
+
+test('a token may leave only while its own attempt streams', () => {
+  const gateway = submitted();
+  const streams = (attempt: number): boolean => isStreaming(gateway.state, 0, attempt);
+  assert.deepEqual([0, 1, 2].map(streams), [false, false, false], 'open');
+  gateway.do(STARTED);
+  assert.deepEqual([0, 1, 2].map(streams), [false, true, false]);
+  gateway.do({ kind: 'clientGone' });
+  assert.deepEqual([0, 1, 2].map(streams), [false, false, false], 'closing');
 });
 
 test('a request longer than the limit is refused, and nothing else ever happens to it', () => {

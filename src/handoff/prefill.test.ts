@@ -130,6 +130,25 @@ test('a prompt of which decode has every place completes without a write', () =>
   assert.deepEqual(prefill.do(chunk(1)), ['pagesFreed', 'decode: complete']);
 });
 
+test('a chunk of nothing changes nothing, even where a fault takes the first chunk for the whole', () => {
+  for (const faults of [[], ['count-unchecked']] as const) {
+    const prefill = after([START, LEASE, ADMIT], { faults });
+    for (const pages of [0, -1]) assert.deepEqual(prefill.do(chunk(pages)), []);
+    assert.equal(prefill.phase(), 'computing');
+  }
+});
+
+test('what the runner says of another attempt is not heard', () => {
+  const computing = after([START, LEASE, ADMIT, chunk(1)]);
+  const before = computing.state.cells;
+  for (const event of [settled(1), chunk(1), { kind: 'abandon' } as const]) {
+    for (const attempt of [0, 2]) assert.deepEqual(computing.do({ ...event, attempt }), []);
+  }
+  assert.deepEqual(computing.state.cells, before);
+  assert.deepEqual(after([START, LEASE]).do({ ...ADMIT, attempt: 2 }), []);
+  assert.deepEqual(after([START]).do({ kind: 'abandon', attempt: 2 }), []);
+});
+
 test('a slot starts to compute only with pages for all of its prompt', () => {
   const second: NamedEvent[] = [START, LEASE, ADMIT].map((event) => ({ ...event, slot: 1 }));
   const prefill = after([START, LEASE, ADMIT, ...second], { pages: 3 });
@@ -206,6 +225,34 @@ test('a prefill that gives up says so, after its writes have settled', () => {
   const prefill = after([START, LEASE, ADMIT, chunk(1)]);
   assert.deepEqual(prefill.do({ kind: 'abandon', attempt: 1 }), []);
   assert.deepEqual(prefill.do(settled(1)), ['pagesFreed', 'gateway: prefillClosed abandoned', 'decode: drained']);
+});
+
+test('only what waits or computes can be given up', () => {
+  const flushing: readonly NamedEvent[] = [START, LEASE, ADMIT, chunk(2)];
+  const completing = [...flushing, settled(2)];
+  for (const events of [flushing, completing, [...completing, COMMITTED], [...flushing, ABORT]]) {
+    const prefill = after(events);
+    const before = prefill.state.cells;
+    assert.deepEqual(prefill.do({ kind: 'abandon', attempt: 1 }), []);
+    assert.deepEqual(prefill.state.cells, before);
+  }
+});
+
+test('under the fault a prefill that gives up says complete, once what it posted has settled', () => {
+  const options: ScriptedOptions = { faults: ['silent-abort'] };
+  const quiet = after([START, LEASE, ADMIT, chunk(1), settled(1)], options);
+  assert.deepEqual(quiet.do({ kind: 'abandon', attempt: 1 }), ['pagesFreed', 'decode: complete']);
+  const busy = after([START, LEASE, ADMIT, chunk(1)], options);
+  assert.deepEqual(busy.do({ kind: 'abandon', attempt: 1 }), []);
+  assert.equal(busy.phase(), 'flushing');
+  assert.deepEqual(busy.do(settled(1)), ['pagesFreed', 'decode: complete']);
+});
+
+test('news of a life of decode that is known already, or older, ends nothing', () => {
+  const prefill = after([{ kind: 'decodeDown', from: 3 }, START, { ...LEASE, from: 3 }]);
+  const before = prefill.state.cells;
+  for (const from of [1, 2, 3]) assert.deepEqual(prefill.do({ kind: 'decodeDown', from }), []);
+  assert.deepEqual(prefill.state.cells, before);
 });
 
 test('the first reason for which a slot stops is the one that is told', () => {

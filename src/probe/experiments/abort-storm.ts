@@ -9,8 +9,9 @@ import { fisherExact } from '../stats/fisher.js';
 import type { ProbeTenant } from '../target.js';
 
 const ANSWER_TOKENS = 48;
-/** Prompts of the tenant that stays; each is asked three times: alone, alone again, in the storm. */
+/** Prompts of the tenant that stays, of which the first ones each meet one request that leaves just then, and the others a crowd of them. */
 const PROMPTS = 64;
+const PAIRED = 40;
 const TOGETHER = 6;
 /** Requests of the tenant that leaves, open at once. */
 const STORM_TOGETHER = 8;
@@ -26,10 +27,11 @@ const ALPHA = 0.001;
 const CONFIDENCE = 0.95;
 const RECALL_SHARE_MIN = 0.5;
 
+/** A prompt that was never sent before, so that nothing of its answer comes from a cache. */
 interface Case {
   readonly needle: Needle;
   readonly prompt: string;
-  alone: string | null;
+  first: Answer | null;
 }
 
 /** What became of one arm. An error is not an anomaly: whoever is refused reads nothing of others. */
@@ -46,7 +48,7 @@ export const abortStorm: Experiment = {
   required: true,
   method: {
     does: "One tenant's clients leave at random moments (before the first byte, while the prompt is read, at the first text, later), while another's answers are searched for markers, checked for their own code, and compared with the same prompts asked in quiet, at temperature 0.",
-    control: 'The same prompts asked twice in quiet: how often answers differ without a storm.',
+    control: 'As many other prompts, asked in quiet both times: how often answers go wrong or differ without a storm.',
     tells: "Whether leaving changes other tenants' answers, beyond what differs anyway.",
     limits:
       'A window that the random moments do not meet is not seen; an endpoint whose answers differ a lot in quiet hides small changes.',
@@ -60,27 +62,43 @@ export const abortStorm: Experiment = {
     const long = longTokens(lab);
     const storm = PROMPTS * STORM_PER_PROMPT_MAX;
     return {
-      requests: PROMPTS * 3 + storm,
-      tokens: PROMPTS * 3 * (long / 2 + ANSWER_TOKENS) + storm * (long + ANSWER_TOKENS),
+      requests: PROMPTS * 4 + PAIRED + 1 + storm,
+      tokens: PROMPTS * 4 * (long / 2 + ANSWER_TOKENS) + (storm + PAIRED + 1) * (long + ANSWER_TOKENS),
       seconds: null,
     };
   },
 
   async run(lab): Promise<ExperimentResult> {
     const [leaver, stayer] = [lab.tenant(0), lab.tenant(1)];
-    const cases = Array.from({ length: PROMPTS }, () => newCase(lab, stayer));
-    await inTurn(cases, async (each) => {
-      const answer = await ask(lab, stayer, each);
-      each.alone = answer.outcome === 'answered' ? answer.content : null;
-    });
-    const quiet = await arm(lab, stayer, cases);
-    const storm = new Storm(lab, leaver);
+    const quiet = newCases(lab, stayer);
+    await inTurn(quiet, (each) => askFirst(lab, stayer, each));
+    const stormy = newCases(lab, stayer);
+    const storm = new Storm(lab, leaver, await promptMs(lab, leaver));
+    for (const each of stormy.slice(0, PAIRED)) {
+      if (lab.hits.length > 0) break;
+      await storm.leaveOnce((leftMs) => askFirst(lab, stayer, each, leftMs));
+    }
     const blowing = storm.blow();
-    const stormy = await arm(lab, stayer, cases, () => lab.hits.length > 0).finally(() => storm.end());
+    await inTurn(stormy.slice(PAIRED), (each) =>
+      lab.hits.length > 0 ? Promise.resolve() : askFirst(lab, stayer, each),
+    ).finally(() => storm.end());
     await blowing;
-    return judge(lab, quiet, stormy, storm.left);
+    return judge(lab, await again(lab, stayer, quiet), await again(lab, stayer, stormy), storm.left);
   },
 };
+
+/** How long one long prompt of the tenant takes to its first text, in milliseconds. */
+async function promptMs(lab: Lab, tenant: ProbeTenant): Promise<number> {
+  const line = stated({ name: newName(lab.chance), code: lab.marker(tenant) });
+  const answer = await lab.ask({
+    tenant,
+    prompt: line.repeat(Math.ceil(longCharacters(lab) / line.length)),
+    maxTokens: 1,
+    stream: lab.knowledge.streams,
+    deadlineMs: DEADLINE_MS,
+  });
+  return answer.firstByteMs ?? answer.endMs - answer.sentMs;
+}
 
 function longTokens(lab: Lab): number {
   const limit = lab.knowledge.acceptLimit ?? lab.knowledge.advertised;
@@ -101,12 +119,21 @@ function newCase(lab: Lab, tenant: ProbeTenant): Case {
   return {
     needle,
     prompt: `Notes.${text.slice(0, at)}${stated(needle)}${text.slice(at, characters)}${asked(needle)}`,
-    alone: null,
+    first: null,
   };
+}
+
+function newCases(lab: Lab, tenant: ProbeTenant): Case[] {
+  return Array.from({ length: PROMPTS }, () => newCase(lab, tenant));
 }
 
 function ask(lab: Lab, tenant: ProbeTenant, { prompt }: Case): Promise<Answer> {
   return lab.ask({ tenant, prompt, maxTokens: ANSWER_TOKENS, stream: false, deadlineMs: DEADLINE_MS });
+}
+
+async function askFirst(lab: Lab, tenant: ProbeTenant, each: Case, afterMs: number = 0): Promise<void> {
+  if (afterMs > 0) await lab.sleep(afterMs);
+  each.first = await ask(lab, tenant, each);
 }
 
 async function inTurn<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
@@ -117,19 +144,21 @@ async function inTurn<T>(items: readonly T[], work: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: TOGETHER }, one));
 }
 
-async function arm(lab: Lab, tenant: ProbeTenant, cases: readonly Case[], enough?: () => boolean): Promise<Arm> {
+/** Each prompt once more, in quiet: an answer that held its code and comes again in the same words was its own. */
+async function again(lab: Lab, tenant: ProbeTenant, cases: readonly Case[]): Promise<Arm> {
   const counts: Arm = { answered: 0, anomalies: 0, recalled: 0, errors: 0 };
   await inTurn(cases, async (each) => {
-    if (each.alone === null || enough?.() === true) return;
-    const answer = await ask(lab, tenant, each);
-    if (answer.outcome !== 'answered') {
+    const { first, needle } = each;
+    if (first === null) return;
+    if (first.outcome !== 'answered') {
       counts.errors++;
       return;
     }
-    const recalled = recalls(answer.content, each.needle.code, answer.finishReason) !== 'no';
+    const recalled = recalls(first.content, needle.code, first.finishReason) !== 'no';
     counts.answered++;
     if (recalled) counts.recalled++;
-    if (answer.content !== each.alone) counts.anomalies++;
+    const second = await ask(lab, tenant, each);
+    if (!recalled || (second.outcome === 'answered' && second.content !== first.content)) counts.anomalies++;
   });
   return counts;
 }
@@ -141,9 +170,20 @@ class Storm {
   #ended = false;
   left = 0;
 
-  constructor(lab: Lab, tenant: ProbeTenant) {
+  readonly #promptMs: number;
+
+  /** `longMs`: how long a long prompt of the tenant takes to its first text. */
+  constructor(lab: Lab, tenant: ProbeTenant, longMs: number) {
     this.#lab = lab;
     this.#tenant = tenant;
+    this.#promptMs = longMs;
+  }
+
+  /** One long prompt whose client leaves while it is read; `beside` is told when it will have left, in milliseconds from now. */
+  async leaveOnce(beside: (leftMs: number) => Promise<void>): Promise<void> {
+    const afterMs = Math.max(1, Math.round(this.#lab.chance.unit() * this.#promptMs));
+    this.left++;
+    await Promise.all([this.#request(longCharacters(this.#lab), { afterMs }), beside(afterMs)]);
   }
 
   end(): void {
@@ -158,7 +198,8 @@ class Storm {
     try {
       while (!this.#ended && this.left < PROMPTS * STORM_PER_PROMPT_MAX) {
         this.left++;
-        await this.#request();
+        const characters = this.#lab.chance.between(1, longCharacters(this.#lab));
+        await this.#request(characters, this.#leave());
       }
     } catch (thrown) {
       // Whoever waits for the other arm hears of it there.
@@ -166,17 +207,16 @@ class Storm {
     }
   }
 
-  async #request(): Promise<void> {
+  async #request(characters: number, leave: Leave): Promise<void> {
     const lab = this.#lab;
     const line = stated({ name: newName(lab.chance), code: lab.marker(this.#tenant) });
-    const characters = lab.chance.between(line.length, longCharacters(lab));
     await lab.ask({
       tenant: this.#tenant,
       prompt: line.repeat(Math.ceil(characters / line.length)),
       maxTokens: ANSWER_TOKENS,
       stream: lab.knowledge.streams,
       deadlineMs: DEADLINE_MS,
-      leave: this.#leave(),
+      leave,
     });
   }
 
@@ -212,9 +252,9 @@ function judge(lab: Lab, quiet: Arm, stormy: Arm, left: number): ExperimentResul
     sent: lab.answers,
     hits: lab.hits.length,
     bound,
-    control: `Asked twice in quiet, ${quiet.anomalies} of ${quiet.answered} answers differed, and ${quiet.recalled} held their own code.`,
+    control: `In quiet, ${quiet.anomalies} of ${quiet.answered} answers lacked their own code or came otherwise when asked again; ${quiet.recalled} held it.`,
     evidence: [
-      `With ${left} requests that left, ${stormy.anomalies} of ${stormy.answered} answers differed from those in quiet, and ${stormy.recalled} held their own code; p = ${p.toPrecision(3)} (Fisher, one-sided; alarm below ${ALPHA}).`,
+      `With ${left} requests that left, ${stormy.anomalies} of ${stormy.answered} answers lacked their own code or came otherwise when asked again in quiet; ${stormy.recalled} held it; p = ${p.toPrecision(3)} (Fisher, one-sided; alarm below ${ALPHA}).`,
       `${stormy.errors} requests of the tenant that stayed got an error in the storm, ${quiet.errors} in quiet.`,
       `${lab.hits.length} answers held a marker of the tenant that left: below ${(bound * 100).toFixed(2)} % at 95 %.`,
     ],
