@@ -13,6 +13,8 @@ import { CannedEngine } from '../test/support/canned-engine.js';
 import { CONTEXT_TOKENS, KEYS, PIECE_GAP_MS } from './gateway-load.js';
 
 const RUNNING_MAX = 256;
+/** One side rests while the other is measured: its sockets must not be closed under the next request. */
+const KEEP_ALIVE_MS = 600_000;
 
 /** Counts by length, so that its own work is small: the prompts are ASCII, and the template's share is always the same. */
 const TEMPLATE_TOKENS = countTokens(renderChat([{ role: 'user', content: '' }]));
@@ -23,6 +25,7 @@ async function engine(): Promise<string> {
     gapMs: PIECE_GAP_MS,
   });
   canned.keepsRequests = false;
+  canned.keepAliveMs = KEEP_ALIVE_MS;
   return canned.listen();
 }
 
@@ -47,6 +50,7 @@ function bareRelay(engineUrl: string): Promise<string> {
       forward.end(body);
     });
   });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   return new Promise((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
   });

@@ -20,11 +20,12 @@ import type {
   EngineSink,
   EngineStats,
 } from '../handoff/engine-port.js';
+import { GUARD, guarded } from '../handoff/rules.js';
 import { type EngineConfig, pagesFor } from './config.js';
-import { drainWords, gatewayGuardWords } from './guard-words.js';
+import { drainWords, gatewayGuardWords, lengthGuardWords } from './guard-words.js';
 import { failure, failureOf, lengthWords, unavailable } from './ends.js';
 import { Machine, messageOf } from './machine.js';
-import { type Request, saltIndex, samplingOf } from './request.js';
+import { newRequest, type Request, saltIndex, samplingOf } from './request.js';
 import { Rooms } from './rooms.js';
 import type { StatsBlock } from './stats.js';
 import type { NodePorts, Payload, ToGateway } from './traffic.js';
@@ -104,23 +105,9 @@ export class Coordinator implements EnginePort {
   submit(request: EngineRequest, sink: EngineSink): EngineRun {
     const { context, decodePool } = this.#o.config;
     const tokens = request.prompt.length;
-    const one: Request = {
-      request,
-      sink,
-      // Output is clamped, never refused, as engines do; what the client was promised is the gateway's business.
-      maxTokens: Math.max(1, Math.min(request.maxTokens, context - tokens, decodePool - tokens + 1)),
-      room: this.#rooms.take(request.room),
-      slot: -1,
-      prefillTokens: 0,
-      promptTokens: 0,
-      completionTokens: 0,
-      cachedTokens: 0,
-      finishReason: null,
-      acknowledged: 0,
-      guard: null,
-      guardWords: '',
-      isEnded: false,
-    };
+    // Output is clamped, never refused, as engines do; what the client was promised is the gateway's business.
+    const maxTokens = Math.max(1, Math.min(request.maxTokens, context - tokens, decodePool - tokens + 1));
+    const one = newRequest(request, sink, maxTokens, this.#rooms.take(request.room));
     const refusal = this.#refusalAtTheDoor(tokens);
     if (refusal !== null) this.#endUnstarted(one, refusal);
     else if (!this.#start(one) && !this.#waiting.push(one)) {
@@ -218,6 +205,7 @@ export class Coordinator implements EnginePort {
     const one = this.#slots[event[E.slot] ?? 0];
     if (payload?.kind === 'output-end' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
       one.finishReason = payload.finishReason;
+      one.decodedTokens = payload.completionTokens;
     }
     if (payload?.kind === 'cached' && one !== undefined && event[E.attempt] === this.#attempt(one.slot)) {
       one.cachedTokens = payload.tokens;
@@ -313,7 +301,17 @@ export class Coordinator implements EnginePort {
     return cells[at + GH.decodeIncarnation] ?? 0;
   }
 
-  #endOf(one: Request, result: number): EngineEnd {
+  /** An answer whose length decode does not confirm is not whole, whatever else it is. */
+  #confirmed(one: Request, result: number): number {
+    const isConfirmed = one.decodedTokens === one.completionTokens || !guarded(this.machine.view, GUARD.usage);
+    if (result !== Result.finished || isConfirmed) return result;
+    this.#o.stats.addGuardHit(GUARD.usage);
+    this.#onGuardHit(one.slot, 'usage', lengthGuardWords(one.slot, one.decodedTokens, one.completionTokens));
+    return Result.badUsage;
+  }
+
+  #endOf(one: Request, said: number): EngineEnd {
+    const result = this.#confirmed(one, said);
     const counts = {
       promptTokens: one.promptTokens,
       prefillTokens: one.prefillTokens,

@@ -46,6 +46,10 @@ export function gatewayGuardWords(name: GuardName, slot: number, tokens: number,
     : `Expected slot ${slot} to have at most ${limit} prompt tokens, got ${tokens}`;
 }
 
+export function lengthGuardWords(slot: number, decoded: number | null, streamed: number): string {
+  return `Expected decode to end slot ${slot} after the ${streamed} tokens that were streamed, got ${decoded ?? 'no count'}`;
+}
+
 export function drainWords(slot: number, alarmMs: number): string {
   return `slot ${slot} has been draining for longer than ${alarmMs} ms; its pages stay out of use`;
 }

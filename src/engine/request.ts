@@ -13,6 +13,8 @@ export interface Request {
   prefillTokens: number;
   promptTokens: number;
   completionTokens: number;
+  /** Tokens that decode says it sent, once its output has ended; null before. */
+  decodedTokens: number | null;
   /** Tokens of the prompt that prefill found in the tenant's own sealed pages. */
   cachedTokens: number;
   finishReason: 'stop' | 'length' | null;
@@ -20,6 +22,27 @@ export interface Request {
   guard: GuardName | null;
   guardWords: string;
   isEnded: boolean;
+}
+
+/** A request that has no slot yet. */
+export function newRequest(request: EngineRequest, sink: EngineSink, maxTokens: number, room: RoomUse): Request {
+  return {
+    request,
+    sink,
+    maxTokens,
+    room,
+    slot: -1,
+    prefillTokens: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    decodedTokens: null,
+    cachedTokens: 0,
+    finishReason: null,
+    acknowledged: 0,
+    guard: null,
+    guardWords: '',
+    isEnded: false,
+  };
 }
 
 export function samplingOf(one: Request): Sampling {

@@ -42,6 +42,11 @@ export class CannedEngine {
     });
   }
 
+  /** How long a connection without a request stays open. */
+  set keepAliveMs(ms: number) {
+    this.#server.keepAliveTimeout = ms;
+  }
+
   /** Requests whose connection is open now. */
   get connections(): number {
     return this.#sockets.size;
