@@ -1,8 +1,11 @@
 /** Goal: first in, first out, and a bound that holds. Method: random commands against a plain array. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import fc from 'fast-check';
 import { BoundedQueue } from './bounded-queue.js';
+import { SystemClock } from './clock.js';
 
 test('a full queue says so, and keeps what it has', () => {
   const queue = new BoundedQueue<string>(2);
@@ -44,6 +47,21 @@ test('it does what an array does, whatever the order of calls (seed 21)', () => 
     }),
     { seed: 21, numRuns: 60 },
   );
+});
+
+test('what has left the queue is not kept alive by it', () => {
+  v8.setFlagsFromString('--expose-gc');
+  const collect = vm.runInNewContext('gc') as () => void;
+  const queue = new BoundedQueue<object>(8);
+  queue.push({ stays: true });
+  queue.push({ stays: true });
+  const left = new WeakRef(queue.shift()!);
+  // A WeakRef holds on until the job that made it is over.
+  return new Promise<void>((resolve) => void new SystemClock().soon(resolve)).then(() => {
+    collect();
+    assert.equal(left.deref(), undefined);
+    assert.equal(queue.size, 1);
+  });
 });
 
 test('a long-lived queue does not keep what has left it', () => {

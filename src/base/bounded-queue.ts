@@ -3,7 +3,8 @@ import { assert } from './assert.js';
 /** First in, first out, with a bound that is visible: `push` answers false when full. */
 export class BoundedQueue<T> {
   readonly capacity: number;
-  #items: T[] = [];
+  /** What has left is overwritten at once: a queue must not keep a prompt alive. */
+  #items: (T | undefined)[] = [];
   #head = 0;
 
   constructor(capacity: number) {
@@ -28,7 +29,13 @@ export class BoundedQueue<T> {
   shift(): T | undefined {
     if (this.size === 0) return undefined;
     const item = this.#items[this.#head]!;
+    this.#items[this.#head] = undefined;
     this.#head++;
+    if (this.size === 0) {
+      this.#items.length = 0;
+      this.#head = 0;
+      return item;
+    }
     if (this.#head > 64 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
