@@ -57,7 +57,7 @@ test('what has left the queue is not kept alive by it', () => {
   queue.push({ stays: true });
   const left = new WeakRef(queue.shift()!);
   // A WeakRef holds on until the job that made it is over.
-  return new Promise<void>((resolve) => void new SystemClock().soon(resolve)).then(() => {
+  return new Promise<void>((resolve) => new SystemClock().soon(resolve)).then(() => {
     collect();
     assert.equal(left.deref(), undefined);
     assert.equal(queue.size, 1);
