@@ -3,6 +3,7 @@ import { BudgetSpent } from '../budget.js';
 import type { Leave } from '../client.js';
 import type { Experiment, ExperimentPlan, ExperimentResult } from '../experiment.js';
 import type { Lab } from '../lab.js';
+import { inTurn } from '../recall-arm.js';
 import { asked, type Needle, newName, recalls, stated } from '../recall.js';
 import { upperBound } from '../stats/binomial.js';
 import { fisherExact } from '../stats/fisher.js';
@@ -71,7 +72,7 @@ export const abortStorm: Experiment = {
   async run(lab): Promise<ExperimentResult> {
     const [leaver, stayer] = [lab.tenant(0), lab.tenant(1)];
     const quiet = newCases(lab, stayer);
-    await inTurn(quiet, (each) => askFirst(lab, stayer, each));
+    await inTurn(quiet, TOGETHER, (each) => askFirst(lab, stayer, each));
     const stormy = newCases(lab, stayer);
     const storm = new Storm(lab, leaver, await promptMs(lab, leaver));
     for (const each of stormy.slice(0, PAIRED)) {
@@ -79,7 +80,7 @@ export const abortStorm: Experiment = {
       await storm.leaveOnce((leftMs) => askFirst(lab, stayer, each, leftMs));
     }
     const blowing = storm.blow();
-    await inTurn(stormy.slice(PAIRED), (each) =>
+    await inTurn(stormy.slice(PAIRED), TOGETHER, (each) =>
       lab.hits.length > 0 ? Promise.resolve() : askFirst(lab, stayer, each),
     ).finally(() => storm.end());
     await blowing;
@@ -136,18 +137,10 @@ async function askFirst(lab: Lab, tenant: ProbeTenant, each: Case, afterMs: numb
   each.first = await ask(lab, tenant, each);
 }
 
-async function inTurn<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let next = 0;
-  const one = async (): Promise<void> => {
-    while (next < items.length) await work(items[next++]!);
-  };
-  await Promise.all(Array.from({ length: TOGETHER }, one));
-}
-
 /** Each prompt once more, in quiet: an answer that held its code and comes again in the same words was its own. */
 async function again(lab: Lab, tenant: ProbeTenant, cases: readonly Case[]): Promise<Arm> {
   const counts: Arm = { answered: 0, anomalies: 0, recalled: 0, errors: 0 };
-  await inTurn(cases, async (each) => {
+  await inTurn(cases, TOGETHER, async (each) => {
     const { first, needle } = each;
     if (first === null) return;
     if (first.outcome !== 'answered') {
