@@ -67,7 +67,10 @@ async function gateway(engineUrl: string): Promise<string> {
     pool: CONTEXT_TOKENS * RUNNING_MAX,
     runningMax: RUNNING_MAX,
     clock,
-    countTokens: (prompt) => countTokens(prompt.kind === 'text' ? prompt.text : renderChat(prompt.messages)),
+    count: (prompt) => ({
+      kind: 'exact',
+      tokens: countTokens(prompt.kind === 'text' ? prompt.text : renderChat(prompt.messages)),
+    }),
   });
   const server = new Gateway({
     upstream,

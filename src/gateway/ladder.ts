@@ -48,7 +48,8 @@ export class Ladder {
       if (exchange.settled) return;
       this.#requireEngine();
       const parsed = this.#applyPolicy(route, body);
-      const counted = this.#count(parsed);
+      const counted = await this.#count(parsed);
+      if (exchange.settled) return;
       const maxTokens = this.#admit(parsed, counted);
       if (maxTokens instanceof CodedError) {
         exchange.refuse(maxTokens);
@@ -117,8 +118,9 @@ export class Ladder {
     }
   }
 
-  #count(parsed: ParsedRequest): number {
-    const counted = this.#context.upstream.countTokens(parsed.prompt);
+  async #count(parsed: ParsedRequest): Promise<number> {
+    const count = this.#context.upstream.count(parsed.prompt);
+    const counted = count.kind === 'exact' ? count.tokens : await count.exact();
     if (counted >= 1) return counted;
     throw new CodedError('invalid_request', 'Expected a prompt of at least one token, got an empty one.', {
       param: promptParam(parsed),

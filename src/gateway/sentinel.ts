@@ -40,19 +40,20 @@ export class Sentinels {
   readonly #secret = randomBytes(SECRET_BYTES);
   #sent = 0;
   #open: SentinelRun | null = null;
+  #isClosed = false;
 
   constructor(options: SentinelOptions) {
     this.#options = options;
   }
 
   /** Sends one of about `promptTokens`, less where less is admitted. One at a time. */
-  send(promptTokens: number): Promise<SentinelOutcome> {
+  async send(promptTokens: number): Promise<SentinelOutcome> {
     const { upstream, markers } = this.#options;
     const marker = makeMarker(this.#secret, SENTINEL_OWNER_NAME, 'now', this.#sent++);
-    const prompt = sentinelPrompt(upstream, marker, promptTokens);
-    const counted = upstream.countTokens(prompt);
+    const prompt = await sentinelPrompt(upstream, marker, promptTokens);
+    const counted = await exactCount(upstream, prompt);
     const verdict = decideAdmission(counted, SENTINEL_OUTPUT_TOKENS, upstream.capacity());
-    if (verdict.kind !== 'admitted') return Promise.resolve('unsent');
+    if (this.#isClosed || verdict.kind !== 'admitted') return 'unsent';
     markers.addSentinel(marker);
     return new Promise((resolve) => {
       this.#open = new SentinelRun(this.#options, marker, counted, verdict.maxTokens, (outcome) => {
@@ -73,21 +74,31 @@ export class Sentinels {
     });
   }
 
-  /** Ends the one that is open. */
+  /** Ends the one that is open; none follows. */
   close(): void {
+    this.#isClosed = true;
     this.#open?.give('unsent');
   }
 }
 
 /** A text of at most `promptTokens` tokens and of what is admitted, with the marker at its beginning; longer only by the marker itself. */
-function sentinelPrompt(upstream: Upstream, marker: Marker, promptTokens: number): UpstreamRequest['prompt'] {
+async function sentinelPrompt(
+  upstream: Upstream,
+  marker: Marker,
+  promptTokens: number,
+): Promise<UpstreamRequest['prompt']> {
   const { context, prefillPool, decodePool } = upstream.capacity();
   const limit = Math.min(context ?? 0, prefillPool ?? 0, decodePool ?? 0) - SENTINEL_OUTPUT_TOKENS;
   const wanted = Math.min(promptTokens, SENTINEL_PROMPT_TOKENS_MAX, limit);
   const first = `${marker.text}. `;
-  const left = wanted - upstream.countTokens({ kind: 'text', text: first + FILLER });
-  const times = Math.max(0, Math.floor(left / Math.max(1, upstream.countTokens({ kind: 'text', text: FILLER }))));
+  const left = wanted - (await exactCount(upstream, { kind: 'text', text: first + FILLER }));
+  const times = Math.max(0, Math.floor(left / Math.max(1, await exactCount(upstream, { kind: 'text', text: FILLER }))));
   return { kind: 'text', text: first + FILLER.repeat(times + (left >= 0 ? 1 : 0)) };
+}
+
+async function exactCount(upstream: Upstream, prompt: UpstreamRequest['prompt']): Promise<number> {
+  const count = upstream.count(prompt);
+  return count.kind === 'exact' ? count.tokens : count.exact();
 }
 
 class SentinelRun implements UpstreamSink {

@@ -9,8 +9,10 @@ export interface Upstream {
   describe(): UpstreamDescription;
   /** What every node said of its size, and where. Unknown is `null`, never a guess. */
   capacity(): Capacity;
-  /** Exact count of the rendered prompt's tokens, template included. */
-  countTokens(prompt: Prompt): number;
+  /** Whether it can take requests at all just now. It says nothing of trust: that is the gateway's rotation. */
+  health(): UpstreamHealth;
+  /** The rendered prompt's tokens, template included, as the engine will count them. Throws CodedError where it can't be counted. */
+  count(prompt: Prompt): PromptCount;
   /** Sends one admitted request. Throws nothing: every failure is an `end` event. */
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun;
   /** One token through the whole path; resolves with what went wrong, or null. */
@@ -23,7 +25,37 @@ export interface UpstreamDescription {
   readonly models: readonly string[];
   /** Requests that the upstream runs at once; more wait at the gateway. */
   readonly runningMax: number;
+  /** What a request may ask of it beyond plain text. @default none */
+  readonly features?: ReadonlySet<UpstreamFeature>;
 }
+
+/**
+ * `sampling`: top_p, penalties, logit_bias. `tools`: tools, tool_choice, tool calls in answers. `response-format`: JSON and schemas.
+ * `logprobs`. `reasoning`: reasoning apart from content, and its effort. `data-parts`: images and files in the request itself, never
+ * by URL.
+ */
+export type UpstreamFeature = 'sampling' | 'tools' | 'response-format' | 'logprobs' | 'reasoning' | 'data-parts';
+
+/**
+ * `unreachable`: no node answers. `stalled`: it answers, and what waits in it makes no progress. `changed`: it is no longer what it
+ * was, such as another model, and is read again.
+ */
+export type UpstreamHealth =
+  | { readonly isUp: true }
+  | { readonly isUp: false; readonly reason: 'unreachable' | 'stalled' | 'changed'; readonly words: string };
+
+/**
+ * Tokens of a prompt. With `bounds`, `least <= exact <= most` holds for certain; `exact` counts once, however often it is called, and
+ * rejects with CodedError where it can't be known.
+ */
+export type PromptCount =
+  | { readonly kind: 'exact'; readonly tokens: number }
+  | {
+      readonly kind: 'bounds';
+      readonly least: number;
+      readonly most: number;
+      readonly exact: () => Promise<number>;
+    };
 
 export type NodeRole = 'prefill' | 'decode' | 'single' | 'router' | 'unknown';
 
@@ -64,6 +96,8 @@ export interface UpstreamRequest {
   readonly tenant: number;
   /** HMAC(secret, tenant), fixed-length hex; empty with the guard `salt` off. */
   readonly salt: string;
+  /** Fields of the tenant's body that the policy knows and the upstream's features allow, verbatim. @default none */
+  readonly params?: Readonly<Record<string, unknown>>;
   /** Fields of the body that only an engine may set, verbatim; empty unless the guard `policy` is off. */
   readonly engineFields: Readonly<Record<string, unknown>>;
   /** False: the tenant reads the answer whole, so an engine may be asked for it whole. @default true */

@@ -38,6 +38,12 @@ function request(overrides: Partial<UpstreamRequest> = {}): UpstreamRequest {
   };
 }
 
+/** The exact count, waited for where it takes time. */
+export async function countNow(upstream: Upstream, prompt: Prompt): Promise<number> {
+  const count = upstream.count(prompt);
+  return count.kind === 'exact' ? count.tokens : count.exact();
+}
+
 /** Records the events of one request, in order, and waits for its release. */
 class Recorder implements UpstreamSink {
   readonly events: string[] = [];
@@ -124,12 +130,12 @@ export function runUpstreamCases(name: string, cases: UpstreamCases): void {
       assert.deepEqual(recorder.events, ['started', 'text', 'end', 'released']);
     });
 
-    check('a finished answer counts the prompt as countTokens does, and every token of output', async () => {
+    check('a finished answer counts the prompt as `count` does, and every token of output', async () => {
       const recorder = new Recorder().start(upstream, request());
       await recorder.done();
       const end = recorder.ending;
       assert.ok(end?.kind === 'finished', `expected a finished answer, got ${end?.kind}`);
-      const counted = upstream.countTokens(PROMPT);
+      const counted = await countNow(upstream, PROMPT);
       assert.equal(end.usage.promptTokens, counted);
       assert.ok(end.usage.prefillTokens === null || end.usage.prefillTokens === counted);
       assert.equal(end.usage.completionTokens, recorder.tokens);
@@ -137,9 +143,9 @@ export function runUpstreamCases(name: string, cases: UpstreamCases): void {
       if (recorder.counts !== null) assert.equal(recorder.counts.promptTokens, counted);
     });
 
-    check('a chat is counted with its template, above its contents alone', () => {
-      const chat = upstream.countTokens({ kind: 'chat', messages: [{ role: 'user', content: 'hello' }] });
-      assert.ok(chat > upstream.countTokens({ kind: 'text', text: 'hello' }));
+    check('a chat is counted with its template, above its contents alone', async () => {
+      const chat = await countNow(upstream, { kind: 'chat', messages: [{ role: 'user', content: 'hello' }] });
+      assert.ok(chat > (await countNow(upstream, { kind: 'text', text: 'hello' })));
     });
 
     check('the same request with the same seed gives the same text', async () => {
@@ -148,6 +154,14 @@ export function runUpstreamCases(name: string, cases: UpstreamCases): void {
       const second = new Recorder().start(upstream, request());
       await second.done();
       assert.equal(first.text_, second.text_);
+    });
+
+    check('its bounds hold the exact count, and it takes requests', async () => {
+      assert.deepEqual(upstream.health(), { isUp: true });
+      const count = upstream.count(PROMPT);
+      if (count.kind === 'exact') return;
+      const exact = await count.exact();
+      assert.ok(count.least <= exact && exact <= count.most, `${count.least} <= ${exact} <= ${count.most}`);
     });
 
     check('max_tokens 1 gives one token', async () => {

@@ -11,7 +11,8 @@ export function recordingUpstream(inner: Upstream): RecordingUpstream {
     requests,
     describe: () => inner.describe(),
     capacity: () => inner.capacity(),
-    countTokens: (prompt) => inner.countTokens(prompt),
+    health: () => inner.health(),
+    count: (prompt) => inner.count(prompt),
     start: (request, sink) => {
       requests.push(request);
       return inner.start(request, sink);

@@ -22,7 +22,8 @@ export function scriptedUpstream(script: Script): ScriptedUpstream {
     aborts: 0,
     describe: () => ({ kind: 'scripted', models: ['lab'], runningMax: 8 }),
     capacity: () => CAPACITY,
-    countTokens: (prompt) => byteCodec.countTokens(render(prompt)),
+    health: () => ({ isUp: true }),
+    count: (prompt) => ({ kind: 'exact', tokens: byteCodec.countTokens(render(prompt)) }),
     start: (request, sink) => {
       upstream.requests.push(request);
       queueMicrotask(() => upstream.script(sink, request));

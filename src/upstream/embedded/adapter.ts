@@ -3,8 +3,10 @@ import type { Clock } from '../../base/clock.js';
 import type {
   Capacity,
   Prompt,
+  PromptCount,
   Upstream,
   UpstreamDescription,
+  UpstreamHealth,
   UpstreamEnd,
   UpstreamRequest,
   UpstreamRun,
@@ -88,8 +90,12 @@ export class EmbeddedUpstream implements Upstream {
     };
   }
 
-  countTokens(prompt: Prompt): number {
-    return this.#codec.countTokens(this.#render(prompt));
+  health(): UpstreamHealth {
+    return { isUp: true };
+  }
+
+  count(prompt: Prompt): PromptCount {
+    return { kind: 'exact', tokens: this.#codec.countTokens(this.#render(prompt)) };
   }
 
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {

@@ -34,7 +34,7 @@ async function canned(instead?: Instead, times: { firstByteMsMax?: number; idleM
     pool: 4096,
     runningMax: 8,
     clock: new SystemClock(),
-    countTokens: (prompt) => countTokens(rendered(prompt)),
+    count: (prompt) => ({ kind: 'exact', tokens: countTokens(rendered(prompt)) }),
     ...times,
   });
   return { engine, upstream };

@@ -5,8 +5,10 @@ import type { Clock } from '../../base/clock.js';
 import type {
   Capacity,
   Prompt,
+  PromptCount,
   Upstream,
   UpstreamDescription,
+  UpstreamHealth,
   UpstreamRequest,
   UpstreamRun,
   UpstreamSink,
@@ -26,8 +28,8 @@ export interface OpenAiOptions {
   readonly pool: number | null;
   readonly runningMax: number;
   readonly clock: Clock;
-  /** Exact count of a prompt's tokens, template included, as the engine counts. */
-  readonly countTokens: (prompt: Prompt) => number;
+  /** A prompt's tokens, template included, as the engine counts. */
+  readonly count: (prompt: Prompt) => PromptCount;
   /** @default FIRST_BYTE_MS_MAX */
   readonly firstByteMsMax?: number;
   /** @default IDLE_MS_MAX */
@@ -95,8 +97,12 @@ export class OpenAiUpstream implements Upstream {
     };
   }
 
-  countTokens(prompt: Prompt): number {
-    return this.#options.countTokens(prompt);
+  health(): UpstreamHealth {
+    return { isUp: true };
+  }
+
+  count(prompt: Prompt): PromptCount {
+    return this.#options.count(prompt);
   }
 
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
