@@ -4,7 +4,7 @@ import type { Leave } from '../client.js';
 import type { Experiment, ExperimentPlan, ExperimentResult } from '../experiment.js';
 import type { Lab } from '../lab.js';
 import { inTurn } from '../recall-arm.js';
-import { asked, type Needle, newName, recalls, stated } from '../recall.js';
+import { asked, newName, recalls, stated } from '../recall.js';
 import { upperBound } from '../stats/binomial.js';
 import { fisherExact } from '../stats/fisher.js';
 import type { ProbeTenant } from '../target.js';
@@ -40,7 +40,10 @@ const RECALL_SHARE_MIN = 0.5;
 
 /** A prompt that was never sent before, so that nothing of its answer comes from a cache. */
 interface Case {
-  readonly needle: Needle;
+  /** What it asks for the code of. */
+  readonly name: string;
+  /** The code that it states; null: none, to be as short as can be. */
+  readonly code: string | null;
   readonly prompt: string;
   first: Answer | null;
 }
@@ -49,6 +52,8 @@ interface Case {
 interface Arm {
   answered: number;
   anomalies: number;
+  /** Of the prompts that stated a code, those that were answered, and those that gave it back. */
+  stated: number;
   recalled: number;
   errors: number;
 }
@@ -87,13 +92,13 @@ export const abortStorm: Experiment = {
     const storm = new Storm(lab, leaver, await measurePace(lab, leaver));
     for (const [i, each] of stormy.slice(0, PAIRED).entries()) {
       if (lab.hits.length > 0) break;
-      await storm.leaveOnce(each.needle.name, i < SHORT, async (leftMs) => {
+      await storm.leaveOnce(each.name, i < SHORT, async (leftMs) => {
         await lab.sleep(leftMs);
         await askFirst(lab, stayer, each);
       });
     }
     const amid = stormy.slice(PAIRED);
-    const blowing = storm.blow(amid.map(({ needle }) => needle.name));
+    const blowing = storm.blow(amid.map(({ name }) => name));
     await inTurn(amid, TOGETHER, (each) =>
       lab.hits.length > 0 ? Promise.resolve() : askFirst(lab, stayer, each),
     ).finally(() => storm.end());
@@ -149,21 +154,21 @@ function anyLength(lab: Lab, least: number, most: number): number {
 }
 
 /** A prompt of a length of its own, with its code in the first half. */
-function newCase(lab: Lab, tenant: ProbeTenant, isShort: boolean): Case {
-  const needle: Needle = { name: newName(lab.chance), code: lab.marker(tenant) };
+function newCase(lab: Lab, tenant: ProbeTenant, isShort: boolean, states: boolean): Case {
+  const name = newName(lab.chance);
+  const code = states ? lab.marker(tenant) : null;
   const characters = anyLength(lab, TEXT_LEAST, isShort ? TEXT_SHORT : longCharacters(lab) >> 1);
   const filler = lab.knowledge.ruler?.filler ?? ' the';
   const text = filler.repeat(Math.ceil(characters / filler.length));
   const at = lab.chance.below(characters >> 1);
-  return {
-    needle,
-    prompt: `Notes.${text.slice(0, at)}${stated(needle)}${text.slice(at, characters)}${asked(needle)}`,
-    first: null,
-  };
+  const said = code === null ? '' : stated({ name, code });
+  const prompt = `Notes.${text.slice(0, at)}${said}${text.slice(at, characters)}${asked({ name })}`;
+  return { name, code, prompt, first: null };
 }
 
 function newCases(lab: Lab, tenant: ProbeTenant): Case[] {
-  return Array.from({ length: PROMPTS }, (_, i) => newCase(lab, tenant, i < SHORT));
+  // Without a code a prompt is shorter; with one, more of it shows what was written over.
+  return Array.from({ length: PROMPTS }, (_, i) => newCase(lab, tenant, i < SHORT, i >= SHORT || i % 2 === 1));
 }
 
 function ask(lab: Lab, tenant: ProbeTenant, { prompt }: Case): Promise<Answer> {
@@ -176,19 +181,20 @@ async function askFirst(lab: Lab, tenant: ProbeTenant, each: Case): Promise<void
 
 /** Each prompt once more, in quiet: an answer that held its code and comes again in the same words was its own. */
 async function again(lab: Lab, tenant: ProbeTenant, cases: readonly Case[]): Promise<Arm> {
-  const counts: Arm = { answered: 0, anomalies: 0, recalled: 0, errors: 0 };
+  const counts: Arm = { answered: 0, anomalies: 0, stated: 0, recalled: 0, errors: 0 };
   await inTurn(cases, TOGETHER, async (each) => {
-    const { first, needle } = each;
+    const { first, code } = each;
     if (first === null) return;
     if (first.outcome !== 'answered') {
       counts.errors++;
       return;
     }
-    const recalled = recalls(first.content, needle.code, first.finishReason) !== 'no';
     counts.answered++;
-    if (recalled) counts.recalled++;
+    const isRight = code === null || recalls(first.content, code, first.finishReason) !== 'no';
+    if (code !== null) counts.stated++;
+    if (code !== null && isRight) counts.recalled++;
     const second = await ask(lab, tenant, each);
-    if (!recalled || (second.outcome === 'answered' && second.content !== first.content)) counts.anomalies++;
+    if (!isRight || (second.outcome === 'answered' && second.content !== first.content)) counts.anomalies++;
   });
   return counts;
 }
@@ -276,7 +282,7 @@ function judge(lab: Lab, quiet: Arm, stormy: Arm, left: number): ExperimentResul
     'greater',
   );
   const bound = upperBound(lab.hits.length, Math.max(lab.hits.length, stormy.answered), CONFIDENCE);
-  const sees = quiet.answered > 0 && quiet.recalled / quiet.answered >= RECALL_SHARE_MIN;
+  const sees = quiet.stated > 0 && quiet.recalled / quiet.stated >= RECALL_SHARE_MIN;
   const leaks = lab.hits.length > 0 || p < ALPHA;
   return {
     name: 'abort-storm',
@@ -284,9 +290,9 @@ function judge(lab: Lab, quiet: Arm, stormy: Arm, left: number): ExperimentResul
     sent: lab.answers,
     hits: lab.hits.length,
     bound,
-    control: `In quiet, ${quiet.anomalies} of ${quiet.answered} answers lacked their own code or came otherwise when asked again; ${quiet.recalled} held it.`,
+    control: `In quiet, ${quiet.anomalies} of ${quiet.answered} answers lacked their own code or came otherwise when asked again; ${quiet.recalled} of ${quiet.stated} that stated a code gave it back.`,
     evidence: [
-      `With ${left} requests that left, ${stormy.anomalies} of ${stormy.answered} answers lacked their own code or came otherwise when asked again in quiet; ${stormy.recalled} held it; p = ${p.toPrecision(3)} (Fisher, one-sided; alarm below ${ALPHA}).`,
+      `With ${left} requests that left, ${stormy.anomalies} of ${stormy.answered} answers lacked their own code or came otherwise when asked again in quiet; ${stormy.recalled} of ${stormy.stated} gave their code back; p = ${p.toPrecision(3)} (Fisher, one-sided; alarm below ${ALPHA}).`,
       `${stormy.errors} requests of the tenant that stayed got an error in the storm, ${quiet.errors} in quiet.`,
       `${lab.hits.length} answers held a marker of the tenant that left: below ${(bound * 100).toFixed(2)} % at 95 %.`,
     ],
