@@ -1,8 +1,9 @@
-/** `cofferdam explain`: what a rule is for, in its own words. */
+/** `cofferdam explain`: what a rule of the audit or a finding of the probe is for, in its own words. */
 import { RULES } from '../audit/registry.js';
 import { RULE_GROUPS, type RuleMeta } from '../audit/rule.js';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
+import { PROBE_RULES, type ProbeRule } from '../probe/rule-texts.js';
 import { type CliIo, EXIT } from './io.js';
 
 /** Columns of a line of text. */
@@ -15,15 +16,17 @@ export function explain(id: string | undefined, io: CliIo): number {
     return EXIT.clean;
   }
   const rule = RULES.find(({ meta }) => meta.id === id);
-  if (rule === undefined) {
-    const near = RULES.map(({ meta }) => meta.id).filter(
+  const probed = PROBE_RULES.find((each) => each.id === id);
+  if (probed !== undefined) io.out(explained(id, probeParts(probed)));
+  else if (rule !== undefined) io.out(explained(id, auditParts(rule.meta)));
+  else {
+    const near = [...RULES.map(({ meta }) => meta.id), ...PROBE_RULES.map((each) => each.id)].filter(
       (known) => known.includes(id) || id.includes(known.split('.')[1]!),
     );
     const hint =
       near.length === 0 ? '`cofferdam explain` lists them' : `there is ${near.map((name) => `\`${name}\``).join(', ')}`;
     throw new CodedError('usage', `Expected the ID of a rule, got ${shown(id)}; ${hint}`);
   }
-  io.out(explained(rule.meta));
   return EXIT.clean;
 }
 
@@ -31,15 +34,22 @@ function listed(): string {
   const lines = RULE_GROUPS.flatMap((group) => {
     const rules = RULES.filter(({ meta }) => meta.group === group);
     if (rules.length === 0) return [];
-    return ['', group, ...rules.map(({ meta }) => `  ${meta.id.padEnd(44)} ${meta.severity.padEnd(9)} ${meta.title}`)];
+    return ['', group, ...rules.map(({ meta }) => lineOf(meta))];
   });
+  lines.push('', 'probe', ...PROBE_RULES.map(lineOf));
   return `${lines.join('\n').trim()}\n`;
 }
 
-function explained(meta: RuleMeta): string {
+function lineOf({ id, severity, title }: Pick<RuleMeta, 'id' | 'severity' | 'title'>): string {
+  return `  ${id.padEnd(44)} ${severity.padEnd(9)} ${title}`;
+}
+
+type Parts = readonly (readonly [head: string, text: string])[];
+
+function auditParts(meta: RuleMeta): Parts {
   const engines = meta.engines === 'all' ? 'every engine' : meta.engines.join(', ');
   const standards = [...(meta.aisvs ?? []).map((one) => `OWASP AISVS ${one}`), ...(meta.cwe ?? [])];
-  const parts: readonly (readonly [string, string])[] = [
+  return [
     ['what', `${meta.title} (${meta.severity} at most; ${engines})`],
     ['why it matters', meta.why],
     ['how it is seen', `${meta.how} It reads: ${meta.needs.join(', ')}.`],
@@ -47,8 +57,21 @@ function explained(meta: RuleMeta): string {
     ['read more', meta.references.join('\n')],
     ['standards', standards.join(', ')],
   ];
+}
+
+function probeParts({ title, severity, why, wanted, change, references, certain }: ProbeRule): Parts {
+  return [
+    ['what', `${title} (${severity} at most; ${certain ? 'proof' : 'a sign, not a proof'})`],
+    ['why it matters', why],
+    ['how it is seen', `\`cofferdam probe\` did not see what it should have: ${wanted}.`],
+    ['what to change', change],
+    ['read more', references.join('\n')],
+  ];
+}
+
+function explained(id: string, parts: Parts): string {
   const texts = parts.filter(([, text]) => text !== '').map(([head, text]) => `${head}\n${folded(text)}`);
-  return `${meta.id}\n\n${texts.join('\n\n')}\n`;
+  return `${id}\n\n${texts.join('\n\n')}\n`;
 }
 
 function folded(text: string): string {

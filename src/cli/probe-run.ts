@@ -7,7 +7,6 @@ import { SystemClock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import { checkOutputs } from '../findings/outputs.js';
-import type { Budget } from '../probe/budget.js';
 import { readRun } from '../probe/convert.js';
 import { appendJournal, type Journal, openJournal } from '../probe/journal.js';
 import { NOTHING_TOLD, type Told } from '../probe/knowledge.js';
@@ -45,7 +44,9 @@ class VerbRun {
   readonly #clock = new SystemClock();
   #builder = new RecordBuilder();
   readonly #progress: Progress;
-  #budget: Budget | null = null;
+  #control: RunControl | null = null;
+  /** Why the record ends before the run did; null: it does not. */
+  #unwritten: string | null = null;
   #firstHit: FirstHit | null = null;
 
   constructor(options: ProbeVerbOptions, io: CliIo, version: string) {
@@ -99,7 +100,7 @@ class VerbRun {
         confirm: (plan, knowledge) => this.#confirm(plan, knowledge),
         say: (line) => this.#progress.say(line),
         onStart: (control) => {
-          this.#budget = control.budget;
+          this.#control = control;
           signals = new SignalStop(control, this.#progress);
         },
         onHit: (hit, requests) => {
@@ -114,8 +115,16 @@ class VerbRun {
     }
   }
 
+  /** What can not be written ends the run, and is reported all the same. */
   #write(record: Parameters<Journal['write']>[0], journal: Journal): void {
-    journal.write(record);
+    try {
+      if (this.#unwritten === null) journal.write(record);
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException;
+      if (code === undefined) throw thrown;
+      this.#unwritten = `the record of the run can not be written (${code})`;
+      this.#control?.stop(this.#unwritten);
+    }
     this.#builder.take(record);
     this.#progress.take(record);
   }
@@ -144,7 +153,7 @@ class VerbRun {
 
   async #confirm(plan: readonly PlannedExperiment[], knowledge: Knowledge): Promise<boolean> {
     const { limits, price, bound, dryRun, yes, loopback } = this.#options;
-    const { spent } = this.#budget!;
+    const { spent } = this.#control!.budget;
     for (const line of planLines(plan, { knowledge, limits, spent, price, bound })) this.#progress.say(line);
     if (dryRun) return false;
     this.#progress.plan(plan);

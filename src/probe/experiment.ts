@@ -13,7 +13,7 @@ export interface ExperimentPlan {
 /** One file each in `experiments/`. */
 export interface Experiment {
   readonly name: string;
-  /** Run by default, and counted in the overall verdict. */
+  /** Run by default, and counted in the overall verdict; one that is not counts where none of these was asked for. */
   readonly required: boolean;
   /** What it does, what its control is, what it can tell and what it can not: one sentence each, for people. */
   readonly method: Method;

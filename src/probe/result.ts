@@ -58,6 +58,7 @@ export interface ExperimentResult {
 /** One experiment in the plan of a run. */
 export interface PlannedExperiment {
   readonly name: string;
+  /** Whether the verdict of the run is drawn from it. */
   readonly required: boolean;
   /** Why it can't be run; null: it can. */
   readonly unfit: string | null;

@@ -122,7 +122,8 @@ class ProbeRun {
       return this.#outcome(results, thrown.message);
     }
     const labs = experiments.map((experiment) => this.#lab(experiment.name, this.#knowledge!));
-    const plan = experiments.map((experiment, i) => planned(experiment, labs[i]!));
+    const required = this.#required;
+    const plan = experiments.map((experiment, i) => planned(experiment, labs[i]!, required.includes(experiment.name)));
     this.#writePlan(plan, this.#knowledge);
     const left = plan.filter(({ name }) => !earlier.results.some((result) => result.name === name));
     if (!(await this.#options.confirm(left, this.#knowledge)))
@@ -244,8 +245,11 @@ class ProbeRun {
     });
   }
 
+  /** Those that the verdict is drawn from: where none of the required ones was asked for, those that were. */
   get #required(): readonly string[] {
-    return this.#options.experiments.filter((each) => each.required).map(({ name }) => name);
+    const { experiments } = this.#options;
+    const required = experiments.filter((each) => each.required);
+    return (required.length > 0 ? required : experiments).map(({ name }) => name);
   }
 
   #writePlan(plan: readonly PlannedExperiment[], knowledge: Knowledge): void {
@@ -300,9 +304,9 @@ const EMPTY_KNOWLEDGE: Knowledge = {
   nodes: [],
 };
 
-function planned(experiment: Experiment, lab: Lab): PlannedExperiment {
+function planned(experiment: Experiment, lab: Lab, required: boolean): PlannedExperiment {
   const unfit = experiment.unfit(lab);
-  const { name, required } = experiment;
+  const { name } = experiment;
   return { name, required, unfit, plan: unfit === null ? experiment.plan(lab) : NO_PLAN };
 }
 
