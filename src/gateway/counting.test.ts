@@ -31,7 +31,7 @@ interface Counter {
 let open: Harness[] = [];
 async function start(options: HarnessOptions = {}): Promise<{ harness: Harness; engine: Played; counter: Counter }> {
   const engine = playedEngine({ capacity: { context: 200, prefillPool: 400, decodePool: 400 } });
-  const exact = engine.count;
+  const exact = engine.count.bind(engine);
   const waiting: { length: number; resolve: (tokens: number) => void; reject: (why: unknown) => void }[] = [];
   const counter: Counter = {
     exactCalls: 0,

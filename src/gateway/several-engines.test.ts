@@ -120,7 +120,7 @@ describe('of several engines', () => {
 
   test('an engine may count otherwise than another: each is verified by its own count', async () => {
     const [plain, other] = fleet({ ...prompt, models: ['lab'] }, { ...prompt, models: ['lab'] });
-    const { count } = other!;
+    const count = other!.count.bind(other);
     // Its template has ten tokens more.
     other!.count = (asked) => ({ kind: 'exact', tokens: (count(asked) as { tokens: number }).tokens + 10 });
     const harness = await start([plain!, other!]);
@@ -137,7 +137,8 @@ describe('of several engines', () => {
       let counts = 0;
       const engines = fleet(prompt, prompt, prompt);
       for (const each of engines) {
-        const { count, describe: say } = each;
+        const count = each.count.bind(each);
+        const say = each.describe.bind(each);
         each.count = (asked) => {
           counts++;
           return count(asked);
@@ -249,7 +250,10 @@ describe('an engine that is out of service', () => {
     await until(harness.clock, 'none waits', () => harness.gateway.room.waiting === 0);
     engines[0]!.finish();
     const statuses = await Promise.all(answers.map(async (answer) => (await answer).status));
-    assert.deepEqual(statuses.sort(), [200, 503]);
+    assert.deepEqual(
+      statuses.sort((a, b) => a - b),
+      [200, 503],
+    );
     assert.equal(engines[0]!.requests.length, 1);
   });
 });
@@ -273,7 +277,10 @@ describe('over all engines together', () => {
     assert.deepEqual([acme!.running, acme!.leasedTokens], [6, 6 * 16]);
     for (const each of engines) while (each.open.length > 0) each.finish();
     const statuses = await Promise.all(answers);
-    assert.deepEqual(statuses.sort(), [200, 200, 200, 200, 200, 200, 429, 429, 429]);
+    assert.deepEqual(
+      statuses.sort((a, b) => a - b),
+      [200, 200, 200, 200, 200, 200, 429, 429, 429],
+    );
     await until(harness.clock, 'all back', () => idle(harness));
   });
 

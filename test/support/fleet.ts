@@ -33,7 +33,9 @@ export function playedEngine(options: PlayedOptions = {}): Played {
     open.push({ sink, request });
     if (options.isPrompt === true) played.finish();
   });
-  const { describe, capacity, count: plainCount } = base;
+  const describe = base.describe.bind(base);
+  const capacity = base.capacity.bind(base);
+  const plainCount = base.count.bind(base);
   const said: Played['said'] = {
     capacity: options.capacity ?? {},
     models: options.models ?? ['lab'],
