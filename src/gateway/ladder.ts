@@ -2,7 +2,7 @@ import { unreachable } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { decideAdmission, effectiveLimit } from '../handoff/admission.js';
 import { type GuardName, guardBit } from '../handoff/guards.js';
-import type { Upstream } from '../upstream/upstream.js';
+import type { Upstream, UpstreamFeature } from '../upstream/upstream.js';
 import {
   bearerKey,
   checkBodyHead,
@@ -26,6 +26,7 @@ import { engineOut } from './watch.js';
 
 /** Tokens of output where nothing bounds them: no `max_tokens`, the guard `admission` off, and a context that is full. */
 const UNBOUNDED_OUTPUT_TOKENS = 16;
+const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
 
 /**
  * The ladder of a request: authenticate, read the body, request policy, count, admit, wait fairly, dispatch, relay, verify
@@ -109,6 +110,7 @@ export class Ladder {
       const parsed = readRequest(route, body.object, {
         guarded,
         models: upstream.describe().models,
+        features: () => upstream.describe().features ?? NO_FEATURES,
         temperatureDefault,
       });
       return guarded ? parsed : { ...parsed, engineFields: exactRoom(parsed.engineFields, body.bytes) };
@@ -191,6 +193,7 @@ export class Ladder {
           seed: parsed.seed ?? Number.parseInt(exchange.id.slice(0, 8), 16),
           tenant: account.tenant.number,
           salt: this.#on('salt') ? account.tenant.salt : '',
+          params: parsed.params,
           engineFields: parsed.engineFields,
           streamed: parsed.stream,
         }),

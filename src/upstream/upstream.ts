@@ -99,6 +99,8 @@ export interface RichChat {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
   /** Empty: none. They are in the request's `params` too, and templates write them into the prompt. */
   readonly tools: readonly unknown[];
+  /** `tool_choice`, `parallel_tool_calls`, `reasoning_effort`, `response_format`, where given: a template may read them. */
+  readonly fields: Readonly<Record<string, unknown>>;
   /** Whether a part is no text: only an engine can count such a prompt. */
   readonly hasData: boolean;
 }
