@@ -70,7 +70,7 @@ export class Outgoing {
     return this.#stops.hit;
   }
 
-  /** What proves that the answer is not the request's own. Whatever a method gave with it must not be sent. */
+  /** What proves that the answer is not the request's own; every method gives nothing from then on. */
   get foreign(): Foreign | null {
     return this.#guard === null ? null : this.#guard.foreign;
   }
@@ -89,9 +89,11 @@ export class Outgoing {
     const rich = this.#rich;
     if (piece.kind === 'text')
       return this.#withLogprobs(rich, piece.text, this.#options.logprobs ? piece.logprobs : NO_LOGPROBS);
+    const pieces = rich.push(piece);
+    if (this.foreign !== null) return '';
     const rest = this.#guard?.content.flush() ?? '';
     this.#contentLeft += rest.length;
-    return (rest === '' ? '' : this.#leave(rest)) + this.#others(rich.push(piece));
+    return (rest === '' ? '' : this.#leave(rest)) + this.#others(pieces);
   }
 
   /** What was held back, once no more comes. */
@@ -99,6 +101,7 @@ export class Outgoing {
     const others = this.#rich === null ? '' : this.#others(this.#rich.flush());
     const free = this.#stops.flush();
     const rest = this.#guard === null ? free : this.#guard.content.push(free) + this.#guard.content.flush();
+    if (this.foreign !== null) return '';
     if (this.#rich === null) return rest === '' ? '' : this.#leave(rest);
     return others + this.#leaveWith(rest, this.#takeLogprobs(this.#rich, rest, true));
   }
@@ -116,6 +119,7 @@ export class Outgoing {
     rich.logprobs.push(logprobs, piece.length);
     const free = this.#stops.push(piece);
     const leaving = this.#guard === null ? free : this.#guard.content.push(free);
+    if (this.foreign !== null) return '';
     return others + this.#leaveWith(leaving, this.#takeLogprobs(rich, leaving, false));
   }
 
