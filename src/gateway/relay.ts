@@ -138,6 +138,10 @@ export class Relay implements UpstreamSink {
     else if (!this.#stalled) this.#acknowledge();
   }
 
+  piece(): void {
+    if (!this.#exchange.settled) this.#failNonsense();
+  }
+
   end(end: UpstreamEnd): void {
     assert(!this.#ended, 'an upstream ends a request once');
     this.#ended = true;
@@ -176,14 +180,14 @@ export class Relay implements UpstreamSink {
     const verdict = judgeFinish(this.#counted, this.#maxTokens, usage, end.finishReason);
     if (!this.#believe(verdict, usage, usage.completionTokens)) return;
     const stopped = this.#stops.hit;
-    if (!stopped && usage.completionTokens !== this.#came) {
+    if (!stopped && this.#exactPieces && usage.completionTokens !== this.#came) {
       this.#context.findings.raise(completionFinding(this.#came, usage.completionTokens));
     }
     this.#complete(
       stopped ? 'stop' : sensibleReason(end.finishReason),
       {
         promptTokens: this.#guarded || !isCount(usage.promptTokens) ? this.#counted : usage.promptTokens,
-        completionTokens: this.#came,
+        completionTokens: stopped || this.#exactPieces ? this.#came : usage.completionTokens,
         cachedTokens: sensibleCached(usage.cachedTokens, this.#counted),
       },
       end.engineAnswer,
@@ -198,6 +202,10 @@ export class Relay implements UpstreamSink {
       { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
       undefined,
     );
+  }
+
+  get #exactPieces(): boolean {
+    return this.#context.upstream.describe().exactPieces ?? true;
   }
 
   get #guarded(): boolean {

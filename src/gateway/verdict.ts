@@ -21,7 +21,7 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= COUNT_MAX;
 }
 
-const FINISH_REASONS: ReadonlySet<unknown> = new Set<FinishReason>(['stop', 'length']);
+const FINISH_REASONS: ReadonlySet<unknown> = new Set<FinishReason>(['stop', 'length', 'tool_calls', 'content_filter']);
 
 /** `counted`: tokens of the prompt as counted here. Where decode has not said its count yet, prefill's is judged alone. */
 export function judgeCounts(counted: number, counts: PromptCounts): Verdict {
@@ -44,7 +44,7 @@ export function judgeFinish(counted: number, maxTokens: number, usage: UpstreamU
 
 /** A finish reason as it may leave. */
 export function sensibleReason(reason: unknown): FinishReason {
-  return reason === 'length' ? 'length' : 'stop';
+  return FINISH_REASONS.has(reason) ? (reason as FinishReason) : 'stop';
 }
 
 /** Cached tokens as they may leave: a part of the prompt, or not said. */

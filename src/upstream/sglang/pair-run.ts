@@ -1,4 +1,5 @@
 import type { EngineCallOptions } from '../engine-call.js';
+import type { Wanted } from '../openai/read.js';
 import { type ErrorReader, OpenAiRun } from '../openai/run.js';
 import type { UpstreamEnd, UpstreamRun, UpstreamSink, UpstreamUsage } from '../upstream.js';
 import { isTransportFault } from './errors.js';
@@ -9,6 +10,7 @@ export interface PairLegs {
   readonly decode: EngineCallOptions;
   /** How decode answers. Prefill always answers whole. */
   readonly streamed: boolean;
+  readonly wanted: Wanted;
   readonly errors: ErrorReader;
   /** The prefill leg is closed. */
   readonly onPrefillOver: () => void;
@@ -44,7 +46,7 @@ export class PairRun implements UpstreamRun {
         this.#legOver();
       },
     );
-    this.#decode = new OpenAiRun(legs.decode, legs.streamed, this.#decodeSink(), legs.errors);
+    this.#decode = new OpenAiRun(legs.decode, legs.streamed, legs.wanted, this.#decodeSink(), legs.errors);
   }
 
   abort(): void {
@@ -60,6 +62,7 @@ export class PairRun implements UpstreamRun {
       // Prefill's answer and the first text say more than the head of a stream.
       started() {},
       text: (piece, tokens) => this.#pass(() => this.#sink.text(piece, tokens)),
+      piece: (piece, tokens) => this.#pass(() => this.#sink.piece(piece, tokens)),
       end: (end) => this.#decodeEnded(end),
       released: () => this.#legOver(),
     };

@@ -1,4 +1,5 @@
 import { assert } from '../../base/assert.js';
+import { wantedOf } from '../openai/request.js';
 import { selfTestOf } from '../self-test.js';
 import type {
   Capacity,
@@ -59,7 +60,7 @@ export class SglangPairUpstream implements Upstream {
 
   describe(): UpstreamDescription {
     const runningMax = Math.min(this.#o.runningMax ?? RUNNING_MAX, this.#decode.state?.runningMax ?? RUNNING_MAX);
-    return { kind: 'sglang-pd', models: [this.#model], runningMax, features: SGLANG_FEATURES };
+    return { kind: 'sglang-pd', models: [this.#model], runningMax, features: SGLANG_FEATURES, exactPieces: false };
   }
 
   /** The least of all prefill nodes that are used: a prompt that is admitted fits whichever it goes to. */
@@ -108,6 +109,7 @@ export class SglangPairUpstream implements Upstream {
         prefill: call(prefill, false),
         decode: call(this.#decode, streamed),
         streamed,
+        wanted: wantedOf(request, new Set([this.#model]), SGLANG_FEATURES),
         errors: (status, error) => this.#meaning(status, error),
         onPrefillOver: () => {
           prefill.tokensInFlight -= tokens;
@@ -178,6 +180,7 @@ export class SglangPairUpstream implements Upstream {
     return {
       started: (counts) => sink.started(counts),
       text: (piece, tokens) => sink.text(piece, tokens),
+      piece: (piece, tokens) => sink.piece(piece, tokens),
       end: (end) => sink.end(end),
       released: () => {
         released();
