@@ -8,6 +8,8 @@ import { type PrefillAnswer, PrefillCall } from './prefill-call.js';
 export interface PairLegs {
   readonly prefill: EngineCallOptions;
   readonly decode: EngineCallOptions;
+  /** The names of both. */
+  readonly nodes: readonly string[];
   /** How decode answers. Prefill always answers whole. */
   readonly streamed: boolean;
   readonly wanted: Wanted;
@@ -23,6 +25,7 @@ export interface PairLegs {
  * the first leg that fails decides, and the other is cancelled at once.
  */
 export class PairRun implements UpstreamRun {
+  readonly nodes: readonly string[];
   readonly #legs: PairLegs;
   readonly #sink: UpstreamSink;
   readonly #prefill: PrefillCall;
@@ -35,6 +38,7 @@ export class PairRun implements UpstreamRun {
   #legsOpen = 2;
 
   constructor(legs: PairLegs, sink: UpstreamSink) {
+    this.nodes = legs.nodes;
     this.#legs = legs;
     this.#sink = sink;
     // Prefill first: decode waits for it, and not the other way round.
@@ -71,8 +75,10 @@ export class PairRun implements UpstreamRun {
   #prefillAnswered(answer: PrefillAnswer): void {
     if (this.#ended) return;
     if (answer.kind === 'failed') {
-      if (answer.isTransport) this.#legs.onFault('prefill');
-      return this.#end({ ...answer, kind: 'failed', message: 'The engine failed; send the request again.' });
+      if (answer.isFault) this.#legs.onFault('prefill');
+      const { code, detail, guard, isTransport } = answer;
+      const message = 'The engine failed; send the request again.';
+      return this.#end({ kind: 'failed', code, message, detail, guard, isTransport });
     }
     this.#prefillTokens = answer.promptTokens;
     const held = this.#held ?? [];

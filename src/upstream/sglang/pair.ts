@@ -108,6 +108,7 @@ export class SglangPairUpstream implements Upstream {
       {
         prefill: call(prefill, false),
         decode: call(this.#decode, streamed),
+        nodes: [prefill.name, this.#decode.name],
         streamed,
         wanted: wantedOf(request, new Set([this.#model]), SGLANG_FEATURES),
         errors: (status, error) => this.#meaning(status, error),

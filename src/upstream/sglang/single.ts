@@ -139,7 +139,11 @@ export class SglangUpstream implements Upstream {
     const watched = this.#watched(sink, () => this.#open.delete(run));
     const run = new OpenAiRun(call, streamed, wanted, watched, (status, error) => this.#meaning(status, error));
     this.#open.add(run);
-    return run;
+    return {
+      nodes: [this.#node.name],
+      abort: () => run.abort(),
+      acknowledge: (tokens) => run.acknowledge(tokens),
+    };
   }
 
   selfTest(signal: AbortSignal): Promise<string | null> {
