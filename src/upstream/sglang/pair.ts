@@ -91,6 +91,11 @@ export class SglangPairUpstream implements Upstream {
     return { isUp: false, reason: why, words: `${first.name}: ${this.#unusable(first) ?? 'no prefill node'}` };
   }
 
+  /** Reads all of its nodes again. */
+  async readNow(): Promise<void> {
+    await Promise.all([this.#decode, ...this.#prefills].map((node) => node.readNow()));
+  }
+
   count(prompt: Prompt): PromptCount {
     return this.#o.count(prompt);
   }
@@ -98,7 +103,7 @@ export class SglangPairUpstream implements Upstream {
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
     const prefill = this.#leastBusy();
     if (prefill === null) return refusedRun(sink);
-    const tokens = Math.max(1, request.promptTokens ?? weightOf(request.prompt));
+    const tokens = weightOf(request);
     const streamed = request.streamed ?? true;
     const bootstrap = { host: prefill.bootstrapHost, port: prefill.bootstrapPort, room: freshRoom() };
     const call = (node: SglangNode, isStreamed: boolean) =>
@@ -191,10 +196,14 @@ export class SglangPairUpstream implements Upstream {
   }
 }
 
-/** What a prompt weighs where its tokens are not told. */
-function weightOf(prompt: Prompt): number {
+/** More than any prompt has: a bound that high says nothing. */
+const PROMPT_TOKENS_MAX = 2 ** 31;
+
+/** What a prompt weighs on its prefill node: its tokens, or its characters where nothing certain is known of them. */
+function weightOf({ prompt, promptTokens }: UpstreamRequest): number {
+  if (promptTokens !== undefined && promptTokens < PROMPT_TOKENS_MAX) return Math.max(1, promptTokens);
   if (prompt.kind === 'text') return prompt.text.length;
-  return prompt.messages.reduce((sum, { content }) => sum + content.length, 0);
+  return prompt.messages.reduce((sum, { content }) => sum + content.length, 1);
 }
 
 /** No node can take it: that is its end. */

@@ -128,6 +128,11 @@ export class SglangUpstream implements Upstream {
     return { isUp: false, reason: 'changed', words: `${name}: ${words}` };
   }
 
+  /** Reads its node again. */
+  readNow(): Promise<void> {
+    return this.#node.readNow();
+  }
+
   count(prompt: Prompt): PromptCount {
     return this.#o.count(prompt);
   }
