@@ -65,8 +65,12 @@ export const STATE_EVERY_MS = 500;
  */
 export const SENTINEL_EVERY_MS = 5_000;
 
-/** From its turn to its end. It waits for the turn as tenants do, so the engine has room for it by then. */
+/**
+ * From its turn to its end, and for each token of its prompt: a slow engine reads a hundred a second. It waits for the turn as tenants
+ * do, so the engine has room for it by then.
+ */
 export const SENTINEL_MS_MAX = 10_000;
+export const SENTINEL_MS_A_TOKEN = 10;
 
 /** A sentinel is as long as the prompt that raised suspicion, up to this, and never longer than what is admitted. */
 export const SENTINEL_PROMPT_TOKENS_MAX = 16_384;

@@ -13,7 +13,7 @@ import { Watch, type WatchOptions } from './watch.js';
 
 export interface EnginesOptions
   extends Pick<RelayContext, 'clock' | 'findings' | 'guards' | 'metrics' | 'shield'>,
-    Pick<WaitingOptions, 'tenantOpenMax' | 'waitingMax' | 'waitMsMax'>,
+    Pick<WaitingOptions, 'strideOf' | 'tenantOpenMax' | 'waitingMax' | 'waitMsMax'>,
     Pick<WatchOptions, 'sentinelEveryMs'> {
   readonly upstreams: readonly Upstream[];
   readonly engineNames?: readonly string[];
@@ -62,7 +62,7 @@ function openEngine(options: EnginesOptions, upstream: Upstream, name: string, m
 }
 
 function newRoom(options: EnginesOptions, upstream: Upstream): WaitingRoom {
-  const { clock, tenantCount, tenantOpenMax, waitingMax, waitMsMax } = options;
+  const { clock, tenantCount, strideOf, tenantOpenMax, waitingMax, waitMsMax } = options;
   return new WaitingRoom({
     clock,
     tenants: tenantCount,
@@ -75,6 +75,7 @@ function newRoom(options: EnginesOptions, upstream: Upstream): WaitingRoom {
         requestTokensMax: requestTokensMax(upstream),
       };
     },
+    ...(strideOf === undefined ? {} : { strideOf }),
     ...(tenantOpenMax === undefined ? {} : { tenantOpenMax }),
     ...(waitingMax === undefined ? {} : { waitingMax }),
     ...(waitMsMax === undefined ? {} : { waitMsMax }),

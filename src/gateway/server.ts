@@ -25,6 +25,7 @@ import { advertisedLimit, openEngines } from './open-engines.js';
 import { Ladder } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
 import { Shield, type ShieldBounds } from './shield.js';
+import { PRIORITY_STRIDES, TenantMeter } from './tenant-limits.js';
 import type { Tenant, TenantConfig, TenantRegistry } from './tenants.js';
 import type { Settlement } from './settlement.js';
 import { openAccount, type TenantAccount, type WaitingRoom } from './waiting.js';
@@ -93,7 +94,8 @@ export class Gateway {
   readonly #exchangeContext: ExchangeContext;
   readonly #open = new Set<Exchange>();
   /** Of every tenant since the start: one that comes back finds what it still has open. */
-  readonly #accounts: Map<Tenant, TenantAccount>;
+  readonly #accounts = new Map<Tenant, TenantAccount>();
+  readonly #meters = new Map<Tenant, TenantMeter>();
   readonly #startedS: number;
   #hosts: HostRule | null = null;
   #closing: Promise<void> | null = null;
@@ -107,7 +109,7 @@ export class Gateway {
     const guards = options.guards ?? ALL_GUARDS;
     const standing = standingHeaders(guards, options.faults ?? []);
     this.#startedS = Math.floor(clock.wallMs() / 1000);
-    this.#accounts = new Map(tenants.tenants.map((tenant) => [tenant, openAccount(tenant)]));
+    for (const tenant of tenants.tenants) this.#openTenant(tenant);
     this.#bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
     this.metrics = new GatewayMetrics({
       engines: { [Symbol.iterator]: () => this.engines[Symbol.iterator]() },
@@ -129,6 +131,7 @@ export class Gateway {
       metrics: this.metrics,
       shield: this.shield,
       tenantCount: tenants.tenants.length,
+      strideOf: ({ tenant }) => PRIORITY_STRIDES[tenants.limitsOf(tenant).priority ?? 'normal'],
       onOut: (engine) => this.#engineOut(engine),
     });
     const context: LadderContext = {
@@ -137,6 +140,7 @@ export class Gateway {
       features: (model) => commonFeatures(this.engines.filter((engine) => engine.serves(model))),
       registry: tenants,
       accounts: this.#accounts,
+      meters: this.#meters,
       guards,
       metrics: this.metrics,
       findings,
@@ -190,6 +194,18 @@ export class Gateway {
     return [...this.#accounts.values()].filter((account) => there.has(account.tenant) || !isIdle(account));
   }
 
+  #openTenant(tenant: Tenant): void {
+    const { tenants, clock } = this.#options;
+    this.#accounts.set(tenant, openAccount(tenant));
+    this.#meters.set(
+      tenant,
+      new TenantMeter(
+        () => tenants.limitsOf(tenant),
+        () => clock.nowMs(),
+      ),
+    );
+  }
+
   /** Whether it takes no more requests. */
   get draining(): boolean {
     return this.#drained !== null || this.#closing !== null;
@@ -203,7 +219,7 @@ export class Gateway {
     const registry = this.#options.tenants;
     registry.replace(tenants);
     for (const tenant of registry.tenants) {
-      if (!this.#accounts.has(tenant)) this.#accounts.set(tenant, openAccount(tenant));
+      if (!this.#accounts.has(tenant)) this.#openTenant(tenant);
     }
     this.#bodyBytesMax = bounds.bodyBytesMax;
     for (const { room } of this.engines) room.setBounds({ ...bounds, tenants: registry.tenants.length });
