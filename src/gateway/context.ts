@@ -5,7 +5,7 @@ import type { Engine } from './engine.js';
 import type { FindingSink } from './findings.js';
 import type { GatewayMetrics } from './metrics.js';
 import type { Settlement } from './settlement.js';
-import type { TenantMeter } from './tenant-limits.js';
+import type { TenantMeter } from './tenant-meter.js';
 import type { Tenant, TenantRegistry } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
 

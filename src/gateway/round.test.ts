@@ -36,6 +36,14 @@ describe('a round', () => {
     assert.deepEqual([count('h'), count('n'), count('l')], [160, 40, 10]);
   });
 
+  test('does not make up for turns that a tenant could not take', () => {
+    const round = newRound();
+    const [blocked, ...others] = ['x', 'a', 'b'].map((name) => member(name));
+    for (const each of [blocked!, ...others]) round.join(each);
+    for (let i = 0; i < 50; i++) for (const each of others) round.served(each, true);
+    assert.equal(serve(round, 6), 'xabxab');
+  });
+
   test('gives nobody turns for the time in which it wanted none', () => {
     const round = newRound();
     const rested = member('r');

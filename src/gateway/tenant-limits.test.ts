@@ -8,7 +8,8 @@ import { CodedError } from '../base/errors.js';
 import { type Played, playedEngine } from '../../test/support/fleet.js';
 import { ACME_KEY, GLOBEX_KEY, type Harness, idle, startHarness, until } from '../../test/support/gateway-harness.js';
 import { openAccount, type TenantAccount } from './account.js';
-import { TenantMeter, type TenantLimits } from './tenant-limits.js';
+import type { TenantLimits } from './tenant-limits.js';
+import { TenantMeter } from './tenant-meter.js';
 import { keyDigest, type TenantConfig, TenantRegistry } from './tenants.js';
 
 function meterOf(limits: TenantLimits) {
