@@ -45,7 +45,11 @@ export interface OpenAiOptions {
 /** A long prompt is prefilled before the first byte. */
 export const FIRST_BYTE_MS_MAX = 300_000;
 export const IDLE_MS_MAX = 60_000;
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Bytes of an answer for each of its tokens, probabilities of 20 others included, and for the rest of it. */
+const TOKEN_BYTES_MAX = 8 * 1024;
+const ANSWER_BYTES_LEAST = 1024 * 1024;
+/** An answer that is held whole; a stream is not held. */
+const WHOLE_BYTES_MAX = 64 * 1024 * 1024;
 /** Idle connections that are kept for the next request. */
 const IDLE_SOCKETS_MAX = 256;
 /** Shorter than engines keep theirs (5 s is usual): a request must not meet a socket that the engine is closing. */
@@ -185,9 +189,14 @@ export class OpenAiUpstream implements Upstream {
       }),
       firstByteMsMax: firstByteMsMax ?? FIRST_BYTE_MS_MAX,
       idleMsMax: idleMsMax ?? IDLE_MS_MAX,
-      bytesMax: ANSWER_BYTES_MAX,
+      bytesMax: answerBytesMax(request.maxTokens, streamed),
     };
   }
+}
+
+function answerBytesMax(maxTokens: number, streamed: boolean): number {
+  const bytes = ANSWER_BYTES_LEAST + maxTokens * TOKEN_BYTES_MAX;
+  return streamed ? bytes : Math.min(bytes, WHOLE_BYTES_MAX);
 }
 
 /** 32 hex digits. */
