@@ -229,6 +229,18 @@ describe('messages beyond plain text', () => {
     });
   });
 
+  test('may hold what clients’ helpers made of an answer, of which nothing goes on', () => {
+    const answer = {
+      role: 'assistant',
+      content: 'x',
+      parsed: { rid: 1 },
+      tool_calls: [{ ...CALL, function: { ...CALL.function, parsed_arguments: { rid: 'a' } } }],
+    };
+    const { prompt } = read(said(USER, answer));
+    assert.ok(prompt.kind === 'chat');
+    assert.deepEqual(prompt.rich?.messages[1], { role: 'assistant', content: 'x', tool_calls: [CALL] });
+  });
+
   test('with an image in the request itself keep it, and say that they hold data', () => {
     const { prompt } = read(image(PNG, { detail: 'low' }));
     assert.ok(prompt.kind === 'chat' && prompt.rich?.hasData === true);
