@@ -11,6 +11,7 @@ import {
 import type { AnswerGuard } from './guard/answer-guard.js';
 import type { Foreign } from './guard/channel.js';
 import { type OtherPiece, RichAnswer } from './guard/rich-answer.js';
+import { asksForLogprobs, type ParsedRequest } from './policy.js';
 
 export interface OutgoingOptions {
   /** Stop sequences: of the content alone. */
@@ -173,4 +174,15 @@ export class Outgoing {
     call.arguments += args;
     return '';
   }
+}
+
+/** For the answer to one request, whose id of ours is `id`. */
+export function outgoingOf(parsed: ParsedRequest, chunks: ChunkWriter | null, id: string): Outgoing {
+  return new Outgoing({
+    stop: parsed.stop,
+    chunks,
+    logprobs: asksForLogprobs(parsed),
+    isChat: parsed.route === 'chat',
+    callId: (index) => `call_${id}${index}`,
+  });
 }

@@ -165,6 +165,7 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
       message: MESSAGES[code] ?? 'The engine failed; send the request again.',
       detail,
       guard,
+      ...(code === 'engine_unavailable' && this.#status === 0 ? { isTransport: true } : {}),
     });
     this.#call.abort();
   }
