@@ -61,7 +61,7 @@ describe('the leak of a real pair', () => {
       else {
         assert.equal(said, '');
         assert.match(sent, /"code":"verification_failed"/);
-        assert.equal(harness.gateway.watch.rotation.reason, 'foreign-marker');
+        assert.equal(harness.gateway.engines[0]!.watch.rotation.reason, 'foreign-marker');
       }
     });
   }

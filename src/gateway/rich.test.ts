@@ -337,7 +337,7 @@ describe("another's marker", () => {
           /live marker of globex, from its character 0 on, at character \d+ of an answer to acme/,
         );
         assert.ok(!JSON.stringify(harness.findings).includes(text.slice(4, 14)), 'a finding shows the marker');
-        assert.equal(harness.gateway.watch.rotation.reason, 'foreign-marker');
+        assert.equal(harness.gateway.engines[0]!.watch.rotation.reason, 'foreign-marker');
       });
     }
   }
