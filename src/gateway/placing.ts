@@ -219,16 +219,17 @@ export class Placing {
     this.#exchange.holder = engine;
     engine.watch.passes(this.#parsed.prompt.kind);
     const relay = new Relay(engine.relay, this.#exchange, this.#account, this.#parsed, tally, this.#settling);
-    relay.dispatch(ticket, engine.upstream, this.#request(maxTokens));
+    relay.dispatch(ticket, engine.upstream, this.#request(tally.most, maxTokens));
   }
 
-  #request(maxTokens: number): UpstreamRequest {
+  #request(promptTokens: number, maxTokens: number): UpstreamRequest {
     const { prompt, temperature, seed, params, engineFields, stream } = this.#parsed;
     const { tenant } = this.#account;
     return {
       id: freshId(),
       traceparent: childTraceparent(readHeader(this.#exchange.request, 'traceparent')),
       prompt,
+      promptTokens,
       maxTokens,
       temperature,
       seed: seed ?? Number.parseInt(this.#exchange.id.slice(0, 8), 16),

@@ -30,9 +30,13 @@ export function exactly(tokens: number): Interval {
   return { least: tokens, most: tokens };
 }
 
-/** `counted`: tokens of the prompt as counted here; as long as it is an interval, every count inside of it agrees. */
+/**
+ * `counted`: tokens of the prompt as counted here; as long as it is an interval, every count inside of it agrees. Where decode has
+ * not said its count yet, prefill's is judged alone.
+ */
 export function judgeCounts(counted: Interval, counts: PromptCounts): Verdict {
-  const { promptTokens, prefillTokens } = counts;
+  const { prefillTokens } = counts;
+  const promptTokens = counts.promptTokens ?? prefillTokens;
   if (!isCount(promptTokens) || (prefillTokens !== null && !isCount(prefillTokens))) return 'nonsense';
   if (prefillTokens !== null && prefillTokens !== promptTokens) return 'roles';
   if (promptTokens * 2 < counted.least) return 'short';

@@ -116,6 +116,8 @@ export interface UpstreamRequest {
   /** A span of our own, in the client's trace or a new one (W3C Trace Context); all that an engine gets of a client's headers. */
   readonly traceparent: string;
   readonly prompt: Prompt;
+  /** Tokens of the prompt as counted here, or the most that it can have: for spreading load over nodes. @default not known */
+  readonly promptTokens?: number;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly seed: number;
@@ -195,13 +197,14 @@ export type UpstreamEnd =
     };
 
 export interface PromptCounts {
-  /** Decode's count. */
-  readonly promptTokens: number;
+  /** Decode's count; null where it has not said it yet. The usage at the end always says it. */
+  readonly promptTokens: number | null;
   /** Prefill's own count; null where the upstream has no prefill to ask. */
   readonly prefillTokens: number | null;
 }
 
 export interface UpstreamUsage extends PromptCounts {
+  readonly promptTokens: number;
   readonly completionTokens: number;
   /** Of the prompt, tokens from the tenant's own prefix cache; null where the upstream does not say. */
   readonly cachedTokens: number | null;

@@ -26,7 +26,12 @@ export type AnswerPart =
       readonly finishReason: FinishReason | null;
       readonly usage: UpstreamUsage | null;
     }
-  | { readonly kind: 'failure'; readonly failure: string };
+  | {
+      readonly kind: 'failure';
+      readonly failure: string;
+      /** The engine's own error, where there was one inside the answer. It holds whatever the engine put there. */
+      readonly error?: unknown;
+    };
 
 const PLAIN: Wanted = { models: null, tools: false, logprobs: false, reasoning: false };
 const NONE: readonly AnswerPiece[] = [];
@@ -50,7 +55,7 @@ function readPart(json: string, holder: 'delta' | 'message', wanted: Wanted): An
   }
   if (!isObject(value)) return failure('the answer is not an object');
   if (value.error !== undefined && value.error !== null)
-    return failure(`an error inside the answer (${errorKind(value.error)})`);
+    return { ...failure(`an error inside the answer (${errorKind(value.error)})`), error: value.error };
   const { model } = value;
   if (wanted.models !== null && typeof model === 'string' && !wanted.models.has(model))
     return failure('the answer names another model than the one that was asked');
@@ -131,6 +136,6 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-function failure(words: string): AnswerPart {
+function failure(words: string): Extract<AnswerPart, { kind: 'failure' }> {
   return { kind: 'failure', failure: words };
 }
