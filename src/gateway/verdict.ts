@@ -23,9 +23,10 @@ export function isCount(value: unknown): value is number {
 
 const FINISH_REASONS: ReadonlySet<unknown> = new Set<FinishReason>(['stop', 'length']);
 
-/** `counted`: tokens of the prompt as counted here. */
+/** `counted`: tokens of the prompt as counted here. Where decode has not said its count yet, prefill's is judged alone. */
 export function judgeCounts(counted: number, counts: PromptCounts): Verdict {
-  const { promptTokens, prefillTokens } = counts;
+  const { prefillTokens } = counts;
+  const promptTokens = counts.promptTokens ?? prefillTokens;
   if (!isCount(promptTokens) || (prefillTokens !== null && !isCount(prefillTokens))) return 'nonsense';
   if (prefillTokens !== null && prefillTokens !== promptTokens) return 'roles';
   if (promptTokens * 2 < counted) return 'short';

@@ -1,6 +1,6 @@
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 import type { Clock, Timer } from '../base/clock.js';
-import { connectionFailure, engineRequest } from './transport.js';
+import { engineRequest } from './transport.js';
 
 /** What one call hears: `answered` at most once, then `data`, and `over` exactly once, after which nothing follows. */
 export interface EngineCallSink {
@@ -12,7 +12,6 @@ export interface EngineCallSink {
 
 export interface EngineCallOptions {
   readonly clock: Clock;
-  /** Of `engineAgent`. */
   readonly agent: Agent;
   readonly url: URL;
   /** Names and values in turn; `content-length` is added. */
@@ -45,11 +44,17 @@ export class EngineCall {
     this.#options = options;
     this.#sink = sink;
     const { url, agent, headers, body } = options;
-    this.#request = engineRequest(url, agent, 'POST', [...headers, 'content-length', String(Buffer.byteLength(body))]);
+    this.#request = engineRequest(url, {
+      agent,
+      method: 'POST',
+      headers: [...headers, 'content-length', String(Buffer.byteLength(body))],
+    });
     this.#quietSinceMs = options.clock.nowMs();
     this.#timer = options.clock.after(options.firstByteMsMax, () => this.#onQuiet());
     this.#request.on('response', (response) => this.#onResponse(response));
-    this.#request.on('error', (error: NodeJS.ErrnoException) => this.#fail(connectionFailure(error)));
+    this.#request.on('error', (error: NodeJS.ErrnoException) =>
+      this.#fail(`the connection failed (${error.code ?? 'no code'})`),
+    );
     this.#request.end(body);
   }
 

@@ -140,13 +140,14 @@ export type UpstreamEnd =
     };
 
 export interface PromptCounts {
-  /** Decode's count. */
-  readonly promptTokens: number;
+  /** Decode's count; null where it has not said it yet. The usage at the end always says it. */
+  readonly promptTokens: number | null;
   /** Prefill's own count; null where the upstream has no prefill to ask. */
   readonly prefillTokens: number | null;
 }
 
 export interface UpstreamUsage extends PromptCounts {
+  readonly promptTokens: number;
   readonly completionTokens: number;
   /** Of the prompt, tokens from the tenant's own prefix cache; null where the upstream does not say. */
   readonly cachedTokens: number | null;

@@ -23,7 +23,7 @@ export interface OpenAiOptions {
   /** The engine's own key, never a tenant's; null: it knows no keys. */
   readonly key: string | null;
   /** For an address of `https:`. @default the system's authorities */
-  readonly tls?: EngineTls | null;
+  readonly tls?: EngineTls;
   readonly models: readonly string[];
   /** Tokens of prompt and output together, as configured: such an endpoint says no such number that could be trusted. */
   readonly context: number;
@@ -57,7 +57,7 @@ export class OpenAiUpstream implements Upstream {
   constructor(options: OpenAiOptions) {
     assert(options.models.length > 0, 'an upstream serves at least one model');
     this.#options = options;
-    this.#agent = engineAgent(options.url, options.tls ?? null);
+    this.#agent = engineAgent(options.url, options.tls);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');
     this.#urls = { chat: new URL(`${base}/v1/chat/completions`), text: new URL(`${base}/v1/completions`) };
     this.#headers = [
