@@ -27,6 +27,11 @@ export interface UpstreamDescription {
   readonly runningMax: number;
   /** What a request may ask of it beyond plain text. @default none */
   readonly features?: ReadonlySet<UpstreamFeature>;
+  /**
+   * A name of the tokenizer and template that it counts with. Upstreams that say the same name count every prompt alike, so a prompt
+   * is counted once for all of them. @default its own
+   */
+  readonly counting?: string;
 }
 
 /**
@@ -137,6 +142,8 @@ export type UpstreamEnd =
       readonly detail: string;
       /** The guard that stopped it, where one did. */
       readonly guard: GuardName | null;
+      /** No byte of an answer came: the connection was refused, cut, or quiet. An answer with an error status is none. @default false */
+      readonly isTransport?: boolean;
     };
 
 export interface PromptCounts {
@@ -154,6 +161,8 @@ export interface UpstreamUsage extends PromptCounts {
 }
 
 export interface UpstreamRun {
+  /** The nodes that have the request, by the names of `Capacity.nodes`. @default not said */
+  readonly nodes?: readonly string[];
   /** Ends the request; `end` follows (kind `aborted` unless it was over already), then `released`. */
   abort(): void;
   /**

@@ -12,7 +12,12 @@ export type AnswerPart =
       readonly finishReason: FinishReason | null;
       readonly usage: UpstreamUsage | null;
     }
-  | { readonly kind: 'failure'; readonly failure: string };
+  | {
+      readonly kind: 'failure';
+      readonly failure: string;
+      /** The engine's own error, where there was one inside the answer. It holds whatever the engine put there. */
+      readonly error?: unknown;
+    };
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -35,7 +40,7 @@ function readPart(json: string, holder: 'delta' | 'message'): AnswerPart {
   }
   if (!isObject(value)) return failure('the answer is not an object');
   if (value.error !== undefined && value.error !== null)
-    return failure(`an error inside the answer (${errorKind(value.error)})`);
+    return { ...failure(`an error inside the answer (${errorKind(value.error)})`), error: value.error };
   const usage = value.usage === undefined || value.usage === null ? null : readUsage(value.usage);
   if (usage === 'wrong') return failure('the usage holds counts that are none');
   const choices = value.choices;
@@ -97,6 +102,6 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function failure(words: string): AnswerPart {
+function failure(words: string): Extract<AnswerPart, { kind: 'failure' }> {
   return { kind: 'failure', failure: words };
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../base/errors.js';
+import type { GuardName } from '../../handoff/guards.js';
 import { SseOverflow, SseReader } from '../../wire/index.js';
 import { EngineCall, type EngineCallOptions, type EngineCallSink } from '../engine-call.js';
 import type { FinishReason, UpstreamEnd, UpstreamRun, UpstreamSink, UpstreamUsage } from '../upstream.js';
@@ -10,11 +11,22 @@ const AHEAD_PIECES_MAX = 64;
 const ERROR_BYTES_MAX = 64 * 1024;
 const HTTP_OK = 200;
 
+/** What an engine's own error means; null: nothing more than that it failed. */
+export interface ErrorMeaning {
+  readonly code: ErrorCode;
+  /** The engine's own guard that stopped the request, where one did. */
+  readonly guard: GuardName | null;
+}
+
+/** Knows one engine's errors. `status` null: the error was inside a 200. `error` may be anything, and is never repeated. */
+export type ErrorReader = (status: number | null, error: unknown) => ErrorMeaning | null;
+
 /** One request at an OpenAI-compatible engine: its answer read, its usage kept, exactly one end. */
 export class OpenAiRun implements UpstreamRun, EngineCallSink {
   readonly #sink: UpstreamSink;
   readonly #call: EngineCall;
   readonly #sse: SseReader | null;
+  readonly #errors: ErrorReader;
   #whole: Buffer[] = [];
   #wholeBytes = 0;
   #status = 0;
@@ -25,10 +37,17 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
   #ended = false;
   #released = false;
 
-  constructor(call: EngineCallOptions, streamed: boolean, sink: UpstreamSink) {
+  /** `errors`: how this engine's errors are read. @default by status alone */
+  constructor(call: EngineCallOptions, streamed: boolean, sink: UpstreamSink, errors: ErrorReader = () => null) {
     this.#sink = sink;
+    this.#errors = errors;
     this.#sse = streamed ? new SseReader((data) => this.#event(data)) : null;
     this.#call = new EngineCall(call, this);
+  }
+
+  /** What it has said of its counts so far; null: nothing. */
+  get usage(): UpstreamUsage | null {
+    return this.#usage;
   }
 
   abort(): void {
@@ -102,7 +121,8 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
   /** Keeps what a part says of the end; false, with the request failed, where it is not a part. */
   #took(part: AnswerPart): part is Extract<AnswerPart, { kind: 'part' }> {
     if (part.kind === 'failure') {
-      this.#fail('engine_failed', part.failure);
+      const meaning = part.error === undefined ? null : this.#errors(null, part.error);
+      this.#fail(meaning?.code ?? 'engine_failed', part.failure, meaning?.guard);
       return false;
     }
     this.#finishReason = part.finishReason ?? this.#finishReason;
@@ -118,20 +138,24 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
   }
 
   #failStatus(): void {
-    const detail = `status ${this.#status}, ${statusKind(this.#whole)}`;
-    if (this.#status === 429) this.#fail('no_capacity', detail);
+    const error = errorOf(this.#whole);
+    const detail = `status ${this.#status}, ${error === undefined ? 'a body that is not JSON' : errorKind(error)}`;
+    const meaning = this.#errors(this.#status, error);
+    if (meaning !== null) this.#fail(meaning.code, detail, meaning.guard);
+    else if (this.#status === 429) this.#fail('no_capacity', detail);
     else if (this.#status >= 502 && this.#status <= 504) this.#fail('engine_unavailable', detail);
     else this.#fail('engine_failed', detail);
   }
 
-  #fail(code: ErrorCode, detail: string): void {
-    const guard = code === 'verification_failed' ? 'usage' : null;
+  #fail(code: ErrorCode, detail: string, stoppedBy?: GuardName | null): void {
+    const guard = stoppedBy ?? (code === 'verification_failed' ? 'usage' : null);
     this.#end({
       kind: 'failed',
       code,
       message: MESSAGES[code] ?? 'The engine failed; send the request again.',
       detail,
       guard,
+      ...(code === 'engine_unavailable' && this.#status === 0 ? { isTransport: true } : {}),
     });
     this.#call.abort();
   }
@@ -157,11 +181,12 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
   verification_failed: 'The engine did not say how many tokens it read, so its answer was withheld.',
 };
 
-function statusKind(body: readonly Buffer[]): string {
+/** The error object of a body; undefined: it is no JSON. */
+export function errorOf(body: readonly Buffer[]): unknown {
   try {
     const value = JSON.parse(Buffer.concat(body).toString('utf8')) as { error?: unknown } | null;
-    return errorKind(value?.error ?? value);
+    return value?.error ?? value;
   } catch {
-    return 'a body that is not JSON';
+    return undefined;
   }
 }
