@@ -186,6 +186,7 @@ export class Ladder {
           id: freshId(),
           traceparent: childTraceparent(readHeader(exchange.request, 'traceparent')),
           prompt: parsed.prompt,
+          promptTokens: counted,
           maxTokens,
           temperature: parsed.temperature,
           seed: parsed.seed ?? Number.parseInt(exchange.id.slice(0, 8), 16),

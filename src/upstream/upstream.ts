@@ -94,6 +94,8 @@ export interface UpstreamRequest {
   /** A span of our own, in the client's trace or a new one (W3C Trace Context); all that an engine gets of a client's headers. */
   readonly traceparent: string;
   readonly prompt: Prompt;
+  /** Tokens of the prompt as counted here, or the most that it can have: for spreading load over nodes. @default not known */
+  readonly promptTokens?: number;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly seed: number;
