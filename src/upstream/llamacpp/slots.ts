@@ -11,6 +11,8 @@ type SlotPhase = 'free' | 'running' | 'leaving';
 interface Slot {
   readonly id: number;
   phase: SlotPhase;
+  /** How often it was given out: who looks twice sees whether it was in between. */
+  leases: number;
   /** Whose prompt was in it last; null: nobody's that is known. */
   owner: number | null;
   /** Called when nothing of the request is in it any more. */
@@ -35,7 +37,7 @@ export class SlotTable {
   /** As many slots as the server has now. Slots that are in use stay until they are left. */
   resize(count: number): void {
     for (let id = this.#slots.length; id < count; id++)
-      this.#slots.push({ id, phase: 'free', owner: null, onLeft: null });
+      this.#slots.push({ id, phase: 'free', leases: 0, owner: null, onLeft: null });
     while (this.#slots.length > count && this.#slots.at(-1)!.phase === 'free') this.#slots.pop();
     this.#pump();
   }
@@ -74,8 +76,9 @@ export class SlotTable {
     return this.#slots.filter(({ phase }) => phase === 'leaving').map(({ id }) => id);
   }
 
-  get free(): number[] {
-    return this.#slots.filter(({ phase }) => phase === 'free').map(({ id }) => id);
+  /** Slots that are free, each with how often it was given out. */
+  get free(): ReadonlyMap<number, number> {
+    return new Map(this.#slots.flatMap(({ id, phase, leases }) => (phase === 'free' ? [[id, leases] as const] : [])));
   }
 
   /** The server says that these slots are idle. Only what left before it was asked may be named. */
@@ -117,6 +120,7 @@ export class SlotTable {
         free.find(({ owner }) => owner === next.tenant) ?? free.find(({ owner }) => owner === null) ?? free[0]!;
       const isOwn = slot.owner === next.tenant;
       slot.phase = 'running';
+      slot.leases++;
       slot.owner = next.tenant;
       next.take({ slot: slot.id, isOwn });
     }

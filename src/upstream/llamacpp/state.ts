@@ -40,8 +40,6 @@ export interface LlamaState {
   /** Null: `/slots` is off or does not answer. */
   readonly slots: readonly LlamaSlot[] | null;
   readonly drafts: boolean;
-  /** Whether it sleeps: it has given its memory back, and the next request loads the model again. */
-  readonly sleeps: boolean;
   /** Why the context or the pool is not known; empty where both are. */
   readonly unknown: readonly string[];
 }
@@ -66,7 +64,6 @@ export function readLlama(answers: LlamaAnswers, known: LlamaKnown): LlamaState 
     slotCount,
     slots,
     drafts,
-    sleeps: field(asShape(props) ?? {}, 'is_sleeping') === true,
     unknown: each === null || slotCount === null ? ['/props does not say what its slots hold'] : [],
   };
 }

@@ -244,7 +244,7 @@ export class VllmUpstream implements Upstream {
   /** What has had no sign for as long as the queue has stood still is part of it: the head goes only when its client goes. */
   #endStalled(): void {
     const beforeMs = this.#o.clock.nowMs() - this.#stallMs;
-    for (const open of [...this.#open]) {
+    for (const open of this.#open) {
       if (open.lastMs > beforeMs) continue;
       open.isStalled = true;
       open.run.abort();
@@ -309,7 +309,7 @@ function stalledEnd(): UpstreamEnd {
 
 /** What came out of the prefix cache is told only where the cache is the tenant's own and the figure can be one. */
 function withOwnCache(end: UpstreamEnd, salted: boolean): UpstreamEnd {
-  if (end.kind !== 'finished') return end;
+  if (end.kind === 'failed' || end.usage === null) return end;
   const { cachedTokens, promptTokens } = end.usage;
   if (cachedTokens === null || (salted && cachedTokens < promptTokens)) return end;
   return { ...end, usage: { ...end.usage, cachedTokens: null } };
