@@ -5,6 +5,7 @@ import type { Capacity, PromptCounts } from '../upstream/upstream.js';
 import { FINDINGS_PER_ID_MAX } from './bounds.js';
 import { fingerprint } from './engine-words.js';
 import type { OutReason } from './rotation.js';
+import type { Interval } from './tally.js';
 import { isCount, type Suspicion } from './verdict.js';
 
 /** As much of a finding as the gateway says; `findings/` has the whole of it, with the same fields. */
@@ -39,6 +40,16 @@ export class BoundedFindings implements FindingSink {
     this.#raised.set(finding.id, count);
     this.#sink.raise(finding);
   }
+}
+
+/** The findings of one engine: what they say of `engine` they say of the one with this name. */
+export function findingsOf(name: string, sink: FindingSink): FindingSink {
+  return {
+    raise: (finding) => {
+      const { where } = finding;
+      sink.raise(where.node === 'engine' ? { ...finding, where: { ...where, node: name } } : finding);
+    },
+  };
 }
 
 /** What the engine's own numbers say against each other: a context that no pool can hold, or a number nobody knows. */
@@ -92,6 +103,10 @@ function shownCount(value: unknown): string {
   return isCount(value) ? String(value) : value === null || value === undefined ? 'not said' : 'no number';
 }
 
+function shownInterval({ least, most }: Interval): string {
+  return least === most ? String(least) : `${least} to ${most}`;
+}
+
 const SUSPICION_WORDS: Readonly<Record<Suspicion, string>> = {
   short: 'the engine counted fewer than half of the prompt',
   roles: 'prefill and decode counted different prompts',
@@ -102,12 +117,12 @@ const SUSPICION_WORDS: Readonly<Record<Suspicion, string>> = {
 /** The engine counted another prompt than the one that was admitted. Numbers only. `completion` is null where none was said. */
 export function usageFinding(
   verdict: 'drift' | Suspicion,
-  counted: number,
+  counted: Interval,
   said: PromptCounts,
   completion: number | null,
 ): GatewayFinding {
   const observed =
-    `counted here ${counted}, decode ${shownCount(said.promptTokens)}, prefill ${shownCount(said.prefillTokens)}, ` +
+    `counted here ${shownInterval(counted)}, decode ${shownCount(said.promptTokens)}, prefill ${shownCount(said.prefillTokens)}, ` +
     `completion ${shownCount(completion)}`;
   if (verdict === 'drift') {
     return {

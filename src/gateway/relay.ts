@@ -12,8 +12,6 @@ import type {
   UpstreamSink,
 } from '../upstream/upstream.js';
 import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type Usage } from '../wire/index.js';
-import { STREAM_STALL_MS_MAX } from './bounds.js';
-import type { LadderContext } from './context.js';
 import type { Exchange, Interruption } from './exchange.js';
 import { shownWords, tenantError, type OwnNumbers } from './engine-words.js';
 import {
@@ -25,7 +23,11 @@ import {
 } from './findings.js';
 import type { StreamGuard } from './live-markers.js';
 import type { ParsedRequest } from './policy.js';
+import { Reader } from './reader.js';
+import type { RelayContext } from './relay-context.js';
+import type { Settling } from './settlement.js';
 import type { Shielded } from './shield.js';
+import type { Tally } from './tally.js';
 import {
   isCount,
   isSuspicion,
@@ -45,13 +47,17 @@ const POLICY: GuardBits = guardBit('policy');
  * its usage against our count, and everything given back, once, however it ends.
  */
 export class Relay implements UpstreamSink {
-  readonly #context: LadderContext;
+  readonly #context: RelayContext;
   readonly #exchange: Exchange;
   readonly #account: TenantAccount;
   readonly #parsed: ParsedRequest;
-  /** Tokens of the prompt as counted here. */
-  readonly #counted: number;
+  /** Tokens of the prompt as counted here: exact, or bounds until the exact count is there, which is before the answer ends. */
+  readonly #tally: Tally;
+  readonly #settling: Settling;
+  /** What the engine has said of the prompt, to be compared once more with the exact count. */
+  #said: PromptCounts | null = null;
   readonly #head: AnswerHead;
+  readonly #reader: Reader;
   readonly #stops: StopMatcher;
   readonly #chunks: ChunkWriter | null;
   /** Null: no marker is live. */
@@ -69,26 +75,28 @@ export class Relay implements UpstreamSink {
   #abortWanted = false;
   #aborted = false;
   #ended = false;
-  #stalled = false;
 
   constructor(
-    context: LadderContext,
+    context: RelayContext,
     exchange: Exchange,
     account: TenantAccount,
     parsed: ParsedRequest,
-    counted: number,
+    tally: Tally,
+    settling: Settling,
   ) {
     this.#context = context;
     this.#exchange = exchange;
     this.#account = account;
     this.#parsed = parsed;
-    this.#counted = counted;
+    this.#tally = tally;
+    this.#settling = settling;
     this.#head = {
       route: parsed.route,
       id: `${parsed.route === 'chat' ? 'chatcmpl' : 'cmpl'}-${exchange.id}`,
       createdS: Math.floor(context.clock.wallMs() / 1000),
       model: parsed.model,
     };
+    this.#reader = new Reader(context.clock, exchange.response);
     this.#stops = new StopMatcher(parsed.stop);
     this.#chunks = parsed.stream ? new ChunkWriter(this.#head, parsed.includeUsage) : null;
   }
@@ -99,8 +107,10 @@ export class Relay implements UpstreamSink {
     this.#maxTokens = request.maxTokens;
     this.#guard = this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt);
     this.#exchange.onInterrupt = (why) => this.#interrupted(why);
+    this.#settling.dispatched(request.id);
     try {
       this.#run = upstream.start(request, this);
+      this.#settling.atNodes(this.#run.nodes);
     } catch (thrown) {
       this.#startThrew(thrown);
       return;
@@ -108,51 +118,105 @@ export class Relay implements UpstreamSink {
     // Events may have come before `start` returned.
     if (this.#abortWanted) this.#abort();
     else this.#acknowledge();
+    if (!this.#tally.isExact) void this.#countWhileItRuns(ticket);
+  }
+
+  /** Bounds admitted it: the exact count is made while the engine works. */
+  async #countWhileItRuns(ticket: Ticket): Promise<void> {
+    try {
+      await this.#tally.makeExact();
+    } catch {
+      // Without a count nothing is verified: the end says so.
+      return;
+    }
+    ticket.shrink(this.#tally.most + this.#maxTokens - 1);
+    if (this.#said === null || this.#exchange.settled) return;
+    this.#believe(judgeCounts(this.#tally, this.#said), this.#said, null);
   }
 
   #startThrew(thrown: unknown): void {
     this.#context.findings.raise(internalFinding(thrown));
     if (!this.#ended) this.#ticket!.ended();
     this.#ended = true;
-    if (this.#ticket!.phase === 'draining') this.#ticket!.released();
+    if (this.#ticket!.phase === 'draining') {
+      this.#ticket!.released();
+      this.#settling.released();
+    }
     this.#fail(new CodedError('engine_failed', 'The engine did not take the request.', { cause: thrown }));
   }
 
   started(counts: PromptCounts | null): void {
     // Counts are judged for nobody too: what they say of the engine concerns everybody.
     if (counts === null || this.#abortWanted) return;
-    this.#believe(judgeCounts(this.#counted, counts), counts, null);
+    this.#said = counts;
+    this.#settling.said(counts);
+    this.#believe(judgeCounts(this.#tally, counts), counts, null);
   }
 
   text(piece: string, tokens: number): void {
     if (this.#shielded !== null) return this.#endShield();
     if (this.#exchange.settled || this.#stops.hit) return;
     if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
-    if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
+    if (this.#came === 0) {
+      this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
+      this.#settling.firstText();
+    }
     this.#came += tokens;
     const leaving = this.#guardedText(this.#stops.push(piece));
     if (leaving === null) return;
     if (this.#chunks === null) this.#text += leaving;
     else this.#stream(this.#chunks, leaving);
     if (this.#stops.hit) this.#abort();
-    else if (!this.#stalled) this.#acknowledge();
+    else if (!this.#reader.isBehind) this.#acknowledge();
   }
 
   end(end: UpstreamEnd): void {
     assert(!this.#ended, 'an upstream ends a request once');
     this.#ended = true;
     this.#ticket!.ended();
+    this.#settling.upstreamEnded(end);
     this.#shielded?.over('ended');
     if (this.#exchange.settled) return;
     if (end.kind === 'failed') this.#failAsEngine(end);
-    else if (end.kind === 'finished') this.#finished(end);
-    else if (this.#stops.hit) this.#stoppedHere(end.usage);
+    else if (end.kind === 'finished') this.#whenCounted(() => this.#finished(end));
+    else if (this.#stops.hit) this.#whenCounted(() => this.#stoppedHere(end.usage));
     else this.#fail(new CodedError('engine_failed', 'The engine ended the request before its answer was complete.'));
+  }
+
+  /** Holds the end of the answer until the exact count can be compared. */
+  #whenCounted(finish: () => void): void {
+    if (this.#tally.isExact) return finish();
+    const then = (isCounted: boolean): void => {
+      if (this.#exchange.settled) return;
+      if (isCounted || !this.#guarded) finish();
+      else this.#failUncounted();
+    };
+    this.#tally
+      .makeExact()
+      .then(
+        () => then(true),
+        () => then(false),
+      )
+      .catch((thrown: unknown) => {
+        this.#context.findings.raise(internalFinding(thrown));
+        this.#exchange.refuse(thrown);
+      });
+  }
+
+  #failUncounted(): void {
+    this.#context.metrics.guardHit('usage');
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The prompt could not be counted exactly, so its answer could not be verified and was withheld. Send the request again.',
+      ),
+    );
   }
 
   released(): void {
     assert(this.#ended, 'an upstream releases a request after its end');
     this.#ticket!.released();
+    this.#settling.released();
   }
 
   #interrupted(why: Interruption): void {
@@ -161,7 +225,9 @@ export class Relay implements UpstreamSink {
   }
 
   #enterShield(): boolean {
-    this.#shielded = this.#context.shield.enter(this.#account, this.#counted, () => this.#abort());
+    this.#shielded = this.#context.shield.enter(this.#account, this.#counted, this.#context.engine, () =>
+      this.#abort(),
+    );
     return this.#shielded !== null;
   }
 
@@ -173,7 +239,7 @@ export class Relay implements UpstreamSink {
 
   #finished(end: Extract<UpstreamEnd, { kind: 'finished' }>): void {
     const { usage } = end;
-    const verdict = judgeFinish(this.#counted, this.#maxTokens, usage, end.finishReason);
+    const verdict = judgeFinish(this.#tally, this.#maxTokens, usage, end.finishReason);
     if (!this.#believe(verdict, usage, usage.completionTokens)) return;
     const stopped = this.#stops.hit;
     if (!stopped && usage.completionTokens !== this.#came) {
@@ -192,12 +258,17 @@ export class Relay implements UpstreamSink {
 
   /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
   #stoppedHere(usage: PromptCounts | null): void {
-    if (usage !== null && !this.#believe(judgeCounts(this.#counted, usage), usage, null)) return;
+    if (usage !== null && !this.#believe(judgeCounts(this.#tally, usage), usage, null)) return;
     this.#complete(
       'stop',
       { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
       undefined,
     );
+  }
+
+  /** Tokens of the prompt, at the most. */
+  get #counted(): number {
+    return this.#tally.most;
   }
 
   get #guarded(): boolean {
@@ -207,10 +278,10 @@ export class Relay implements UpstreamSink {
   /** Whether the answer may go on. Where not, it has been withheld, and the operators know. */
   #believe(verdict: Verdict, said: PromptCounts, completionTokens: number | null): boolean {
     if (verdict === 'agrees' || !this.#guarded) return true;
-    const { metrics, findings } = this.#context;
+    const { metrics, safety, findings } = this.#context;
     metrics.guardHit('usage');
-    metrics.safety.doubted(verdict);
-    findings.raise(usageFinding(verdict, this.#counted, said, completionTokens));
+    safety.doubted(verdict);
+    findings.raise(usageFinding(verdict, this.#tally, said, completionTokens));
     this.#fail(
       new CodedError(
         'verification_failed',
@@ -237,8 +308,8 @@ export class Relay implements UpstreamSink {
 
   /** Proof. The request itself ends first, then everything else on that engine. */
   #failForeign({ marker, length }: MarkerHit): void {
-    const { metrics, findings, watch } = this.#context;
-    metrics.safety.doubted('foreign-marker');
+    const { safety, findings, watch } = this.#context;
+    safety.doubted('foreign-marker');
     findings.raise(foreignMarkerFinding(marker.owner, length));
     this.#fail(
       new CodedError(
@@ -252,8 +323,8 @@ export class Relay implements UpstreamSink {
   /** What came is no text, whatever guards are on: nothing of it may leave. */
   #failNonsense(): void {
     const nothing = { promptTokens: this.#counted, prefillTokens: null };
-    this.#context.metrics.safety.doubted('nonsense');
-    this.#context.findings.raise(usageFinding('nonsense', this.#counted, nothing, null));
+    this.#context.safety.doubted('nonsense');
+    this.#context.findings.raise(usageFinding('nonsense', this.#tally, nothing, null));
     this.#fail(new CodedError('engine_failed', 'The engine sent something that is no answer. Send the request again.'));
     this.#context.watch.suspect(this.#counted);
   }
@@ -268,7 +339,7 @@ export class Relay implements UpstreamSink {
       const last = rest === '' ? '' : this.#chunks.text(rest);
       const usageFrame = this.#parsed.includeUsage ? this.#chunks.usage(usage) : '';
       this.#exchange.endStream(last + this.#chunks.finish(reason) + usageFrame + SSE_DONE);
-      this.#boundStall();
+      this.#reader.boundEnd();
       return;
     }
     const passes = engineAnswer !== undefined && (guards & POLICY) === 0;
@@ -288,6 +359,7 @@ export class Relay implements UpstreamSink {
     const text = String(end.detail);
     this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, known)));
     this.#fail(error);
+    if (end.isTransport === true) this.#context.watch.suspectTransport();
   }
 
   /** The client is told first: an engine may end an aborted request at once, and its words must not be the ones that leave. */
@@ -314,31 +386,9 @@ export class Relay implements UpstreamSink {
   #stream(chunks: ChunkWriter, text: string): void {
     this.#beginStream(chunks);
     if (text === '') return;
-    if (this.#exchange.response.write(chunks.text(text)) || this.#stalled) return;
-    // The reader is behind: nothing more is acknowledged until it has taken what is buffered, and the engine then stops a
-    // bounded number of tokens ahead. No other stream is touched.
-    this.#stalled = true;
-    const stall = this.#context.clock.after(STREAM_STALL_MS_MAX, () => this.#exchange.response.destroy());
-    const response = this.#exchange.response;
-    const onDrain = (): void => {
-      stall.cancel();
-      response.off('close', onClose);
-      this.#stalled = false;
-      this.#acknowledge();
-    };
-    const onClose = (): void => {
-      stall.cancel();
-      response.off('drain', onDrain);
-    };
-    response.once('drain', onDrain).once('close', onClose);
-  }
-
-  /** A stream that has ended and is not being read holds its buffer for this long and no longer. */
-  #boundStall(): void {
-    const { response } = this.#exchange;
-    if (!response.writableNeedDrain) return;
-    const stall = this.#context.clock.after(STREAM_STALL_MS_MAX, () => response.destroy());
-    response.once('close', () => stall.cancel());
+    // Behind, nothing more is acknowledged until the reader has taken what is buffered, and the engine then stops a bounded number
+    // of tokens ahead. No other stream is touched.
+    this.#reader.write(chunks.text(text), () => this.#acknowledge());
   }
 
   #acknowledge(): void {

@@ -1,5 +1,6 @@
 /** What the numbers of an answer say about it. An engine's numbers are looked at before anything is believed of them. */
 import type { FinishReason, PromptCounts, UpstreamUsage } from '../upstream/upstream.js';
+import type { Interval } from './tally.js';
 
 /**
  * `drift`: other counts than ours; it concerns this request only. The others are grounds for suspicion against the engine:
@@ -23,18 +24,26 @@ export function isCount(value: unknown): value is number {
 
 const FINISH_REASONS: ReadonlySet<unknown> = new Set<FinishReason>(['stop', 'length']);
 
-/** `counted`: tokens of the prompt as counted here. Where decode has not said its count yet, prefill's is judged alone. */
-export function judgeCounts(counted: number, counts: PromptCounts): Verdict {
+/** A count without doubt. */
+export function exactly(tokens: number): Interval {
+  return { least: tokens, most: tokens };
+}
+
+/**
+ * `counted`: tokens of the prompt as counted here; as long as it is an interval, every count inside of it agrees. Where
+ * decode has not said its count yet, prefill's is judged alone.
+ */
+export function judgeCounts(counted: Interval, counts: PromptCounts): Verdict {
   const { prefillTokens } = counts;
   const promptTokens = counts.promptTokens ?? prefillTokens;
   if (!isCount(promptTokens) || (prefillTokens !== null && !isCount(prefillTokens))) return 'nonsense';
   if (prefillTokens !== null && prefillTokens !== promptTokens) return 'roles';
-  if (promptTokens * 2 < counted) return 'short';
-  return promptTokens === counted ? 'agrees' : 'drift';
+  if (promptTokens * 2 < counted.least) return 'short';
+  return counted.least <= promptTokens && promptTokens <= counted.most ? 'agrees' : 'drift';
 }
 
 /** A finished answer. `maxTokens` were granted. */
-export function judgeFinish(counted: number, maxTokens: number, usage: UpstreamUsage, reason: FinishReason): Verdict {
+export function judgeFinish(counted: Interval, maxTokens: number, usage: UpstreamUsage, reason: FinishReason): Verdict {
   const { completionTokens } = usage;
   const verdict = judgeCounts(counted, usage);
   if (verdict !== 'agrees') return verdict;
