@@ -44,8 +44,6 @@ export interface EnginesWorld {
   readonly selfTestTenant: number;
   /** One line. */
   readonly log: (line: string) => void;
-  /** Ends the waiting for engines. */
-  readonly signal?: AbortSignal;
 }
 
 const TEMPERATURE_DEFAULT = 0;
@@ -82,11 +80,10 @@ async function openEmbedded(options: ServeOptions, world: EnginesWorld): Promise
 }
 
 async function openThere(options: ServeOptions, world: EnginesWorld): Promise<ServingEngines> {
-  const { clock, findings, log, signal } = world;
+  const { clock, findings, log } = world;
   const made = await makeUpstreams(options.upstreams, {
     clock,
     wait: options.running.wait,
-    ...(signal === undefined ? {} : { signal }),
     onNotice: (notice) => void findings.record(noticeFinding(notice)),
     log,
   });

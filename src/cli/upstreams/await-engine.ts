@@ -10,20 +10,18 @@ const SAID_EVERY_MS = 10_000;
 export interface AwaitOptions extends DetectOptions {
   readonly clock: Clock;
   readonly wait: boolean;
-  /** Ends the waiting. */
-  readonly signal?: AbortSignal;
   /** One line. */
   readonly log: (line: string) => void;
 }
 
-/** Throws CodedError `usage` where nothing that is known answers, or the waiting was ended. */
+/** Throws CodedError `usage` where nothing that is known answers. */
 export async function awaitEngine(options: AwaitOptions): Promise<Detected> {
-  const { clock, wait, signal, log } = options;
+  const { clock, wait, log } = options;
   let saidMs: number | null = null;
   for (;;) {
     const found = await detect(options);
     if ('kind' in found) return found;
-    if (!wait || !found.isGone || signal?.aborted === true) throw refusal(options, found);
+    if (!wait || !found.isGone) throw refusal(options, found);
     const nowMs = clock.nowMs();
     if (saidMs === null || nowMs - saidMs >= SAID_EVERY_MS) {
       log(`waiting for ${options.url.host}: ${found.asked}: ${found.came}`);

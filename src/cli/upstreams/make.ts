@@ -33,7 +33,6 @@ export interface MadeUpstream {
 export interface MakeWorld {
   readonly clock: Clock;
   readonly wait: boolean;
-  readonly signal?: AbortSignal;
   readonly onNotice: (notice: UpstreamNotice) => void;
   readonly log: (line: string) => void;
 }
@@ -102,9 +101,8 @@ class Making {
 
   async #detect(node: NodeOption): Promise<Detected> {
     const { url } = node;
-    const { clock, wait, signal, log } = this.#world;
-    const stop = signal === undefined ? {} : { signal };
-    const detected = await awaitEngine({ url, key: this.#key, tls: this.#tls, clock, wait, log, ...stop });
+    const { clock, wait, log } = this.#world;
+    const detected = await awaitEngine({ url, key: this.#key, tls: this.#tls, clock, wait, log });
     this.#checkKind(node, detected);
     return detected;
   }
