@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Agent } from 'node:http';
+import type { Agent } from 'node:http';
 import { assert } from '../../base/assert.js';
 import type { Clock } from '../../base/clock.js';
 import type {
@@ -15,7 +15,8 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import type { EngineCallOptions } from '../engine-call.js';
-import { openAiBody, wantedOf } from './request.js';
+import { answerBytesMax, openAiBody, wantedOf } from './request.js';
+import { type EngineTls, engineAgent } from '../transport.js';
 import { OpenAiRun } from './run.js';
 
 export interface OpenAiOptions {
@@ -23,6 +24,8 @@ export interface OpenAiOptions {
   readonly url: URL;
   /** The engine's own key, never a tenant's; null: it knows no keys. */
   readonly key: string | null;
+  /** For an address of `https:`. @default the system's authorities */
+  readonly tls?: EngineTls;
   readonly models: readonly string[];
   /** Tokens of prompt and output together, as configured: such an endpoint says no such number that could be trusted. */
   readonly context: number;
@@ -45,15 +48,6 @@ export interface OpenAiOptions {
 /** A long prompt is prefilled before the first byte. */
 export const FIRST_BYTE_MS_MAX = 300_000;
 export const IDLE_MS_MAX = 60_000;
-/** Bytes of an answer for each of its tokens, probabilities of 20 others included, and for the rest of it. */
-const TOKEN_BYTES_MAX = 8 * 1024;
-const ANSWER_BYTES_LEAST = 1024 * 1024;
-/** An answer that is held whole; a stream is not held. */
-const WHOLE_BYTES_MAX = 64 * 1024 * 1024;
-/** Idle connections that are kept for the next request. */
-const IDLE_SOCKETS_MAX = 256;
-/** Shorter than engines keep theirs (5 s is usual): a request must not meet a socket that the engine is closing. */
-const IDLE_SOCKET_MS_MAX = 2_000;
 /** Where nothing is known of pages, a page is one token. */
 const PAGE_TOKENS = 1;
 const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
@@ -61,12 +55,7 @@ const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
 /** Any OpenAI-compatible endpoint, with a configured limit. One request, one call: nothing is sent twice. */
 export class OpenAiUpstream implements Upstream {
   readonly #options: OpenAiOptions;
-  readonly #agent = new Agent({
-    keepAlive: true,
-    timeout: IDLE_SOCKET_MS_MAX,
-    maxFreeSockets: IDLE_SOCKETS_MAX,
-    scheduling: 'lifo',
-  });
+  readonly #agent: Agent;
   readonly #headers: readonly string[];
   readonly #urls: Readonly<Record<Prompt['kind'], URL>>;
   readonly #answerModels: ReadonlySet<string> | null;
@@ -77,6 +66,7 @@ export class OpenAiUpstream implements Upstream {
     this.#options = options;
     const { models, answersAs = [] } = options;
     this.#answerModels = answersAs === null ? null : new Set([...models, ...answersAs]);
+    this.#agent = engineAgent(options.url, options.tls);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');
     this.#urls = { chat: new URL(`${base}/v1/chat/completions`), text: new URL(`${base}/v1/completions`) };
     this.#headers = [
@@ -193,11 +183,6 @@ export class OpenAiUpstream implements Upstream {
       bytesMax: answerBytesMax(request.maxTokens, streamed),
     };
   }
-}
-
-function answerBytesMax(maxTokens: number, streamed: boolean): number {
-  const bytes = ANSWER_BYTES_LEAST + maxTokens * TOKEN_BYTES_MAX;
-  return streamed ? bytes : Math.min(bytes, WHOLE_BYTES_MAX);
 }
 
 /** 32 hex digits. */
