@@ -19,6 +19,7 @@ import {
   USAGE_ROTATE_BYTES_MIN,
 } from './usage-log.js';
 import { BODY_BYTES_MAX } from '../wire/index.js';
+import { MARKERS, type MarkersPart } from './config-markers.js';
 import { type FileUpstream, UPSTREAM_EXAMPLE, UPSTREAM_SHAPE } from './config-upstreams.js';
 import * as defaults from './defaults.js';
 
@@ -350,6 +351,7 @@ export const SERVE_SHAPE: RecordShape = {
         ],
       },
     },
+    MARKERS,
     USAGE,
     ...UNSAFE,
     {
@@ -369,7 +371,7 @@ export const CONFIG_KEYS_MAX: number = KEYS_MAX;
  * A file that was checked against the shape, without defaults: counts as numbers, times in milliseconds. What was wrong is
  * undefined.
  */
-export interface FileValues {
+export interface FileValues extends MarkersPart {
   readonly listen?: {
     readonly host?: string;
     readonly port?: number;

@@ -1,6 +1,7 @@
 /** How the server runs beside what it serves: waiting for engines, TLS, the secret of salts, the log of settled requests. */
 import { resolve } from 'node:path';
 import { CodedError } from '../base/errors.js';
+import type { MarkerOptions } from './config-markers.js';
 import type { ServeFlags } from './flags.js';
 import { parseSecretFlag, type SecretText } from './secret-text.js';
 import { USAGE_KEEP, USAGE_ROTATE_BYTES } from './usage-log.js';
@@ -25,11 +26,13 @@ export interface RunningOptions {
   readonly tls: TlsOption | null;
   /** What salts are made from; null: the start draws one. */
   readonly secret: SecretText | null;
+  /** Null: there are none. */
+  readonly markers: MarkerOptions | null;
   /** Null: nothing is written. */
   readonly usage: UsageOption | null;
 }
 
-export const DEFAULT_RUNNING: RunningOptions = { wait: false, tls: null, secret: null, usage: null };
+export const DEFAULT_RUNNING: RunningOptions = { wait: false, tls: null, secret: null, markers: null, usage: null };
 
 /** A flag overrides what `file` says. Throws CodedError `usage`. */
 export function parseRunning(
@@ -47,6 +50,7 @@ export function parseRunning(
     wait: flags.wait ?? file.wait,
     tls: tlsCert === undefined || tlsKey === undefined ? file.tls : { cert: resolve(tlsCert), key: resolve(tlsKey) },
     secret: flags.secret === undefined ? file.secret : parseSecretFlag('--secret', flags.secret, variables),
+    markers: file.markers,
     usage:
       usage === null ? file.usage : { rotateBytes: USAGE_ROTATE_BYTES, keep: USAGE_KEEP, ...file.usage, path: usage },
   };

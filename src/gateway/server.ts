@@ -19,6 +19,7 @@ import {
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
+import type { HoldBack } from './guard/channel.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { type Engine, engineOut } from './engine.js';
 import { advertisedLimit, openEngines } from './open-engines.js';
@@ -59,6 +60,11 @@ export interface GatewayOptions {
   readonly closeGraceMs?: number;
   /** Live markers: what must turn up in answers to its owner, a tenant's name, only. */
   readonly markers?: readonly Marker[];
+  /**
+   * How much of the end of an answer is held back while markers are live: null, what may become part of one; a number, at least so
+   * many characters; 0, nothing, so that up to eleven characters of a marker leave before it is recognised. @default null
+   */
+  readonly holdBack?: HoldBack;
   /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
   readonly sentinels?: boolean;
   /** Between sentinels of each engine that nobody's suspicion asked for, while it has traffic; 0: none. @default PATROL_EVERY_MS */
@@ -69,6 +75,12 @@ export interface GatewayOptions {
   readonly shield?: ShieldBounds;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
+}
+
+/** Markers that operators gave; the owner of each is a tenant's name. */
+export interface GivenMarkers {
+  readonly markers: readonly Marker[];
+  readonly holdBack: HoldBack;
 }
 
 /** What can change while requests are open. */
@@ -207,6 +219,11 @@ export class Gateway {
     }
     this.#bodyBytesMax = bounds.bodyBytesMax;
     for (const { room } of this.engines) room.setBounds({ ...bounds, tenants: registry.tenants.length });
+  }
+
+  /** Live markers instead of those before, for answers that begin from now on. Engines share what is live. */
+  giveMarkers({ markers, holdBack }: GivenMarkers): void {
+    this.engines[0]!.watch.markers.give(markers, holdBack);
   }
 
   /**
