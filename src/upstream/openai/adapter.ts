@@ -174,10 +174,7 @@ export class OpenAiUpstream implements Upstream {
       agent: this.#agent,
       url: this.#urls[prompt.kind],
       headers: [...this.#headers, 'x-request-id', request.id, 'traceparent', request.traceparent],
-      body: JSON.stringify({
-        ...openAiBody(request, models[0]!, streamed),
-        ...request.engineFields,
-      }),
+      body: JSON.stringify(Object.assign(openAiBody(request, models[0]!, streamed), request.engineFields)),
       firstByteMsMax: firstByteMsMax ?? FIRST_BYTE_MS_MAX,
       idleMsMax: idleMsMax ?? IDLE_MS_MAX,
       bytesMax: answerBytesMax(request.maxTokens, streamed),
