@@ -219,11 +219,11 @@ export class Placing {
     this.#exchange.holder = engine;
     engine.watch.passes(this.#parsed.prompt.kind);
     const relay = new Relay(engine.relay, this.#exchange, this.#account, this.#parsed, tally, this.#settling);
-    relay.dispatch(ticket, engine.upstream, this.#request(maxTokens, tally.most));
+    relay.dispatch(ticket, engine.upstream, this.#request(tally.most, maxTokens));
   }
 
-  #request(maxTokens: number, promptTokens: number): UpstreamRequest {
-    const { prompt, temperature, seed, engineFields, stream } = this.#parsed;
+  #request(promptTokens: number, maxTokens: number): UpstreamRequest {
+    const { prompt, temperature, seed, params, engineFields, stream } = this.#parsed;
     const { tenant } = this.#account;
     return {
       id: freshId(),
@@ -235,6 +235,7 @@ export class Placing {
       seed: seed ?? Number.parseInt(this.#exchange.id.slice(0, 8), 16),
       tenant: tenant.number,
       salt: this.#on('salt') ? tenant.salt : '',
+      params,
       engineFields,
       streamed: stream,
     };

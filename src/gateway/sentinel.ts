@@ -191,6 +191,11 @@ class SentinelRun implements UpstreamSink {
     this.#run?.acknowledge(this.#came);
   }
 
+  /** It asked for plain text. */
+  piece(): void {
+    this.give('failed');
+  }
+
   end(end: UpstreamEnd): void {
     this.#hasEnded = true;
     this.#ticket!.ended();

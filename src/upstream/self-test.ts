@@ -22,6 +22,7 @@ export function selfTestOf(upstream: Pick<Upstream, 'start'>, signal: AbortSigna
     const run = upstream.start(request, {
       started() {},
       text() {},
+      piece() {},
       end: (end) => {
         signal.removeEventListener('abort', onAbort);
         if (end.kind === 'finished')

@@ -10,11 +10,12 @@ export interface Heard {
 
 const TRACEPARENT = `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`;
 
-/** `onRun` gets the run as soon as it is there. */
+/** `onRun` gets the run as soon as it is there, `onEnd` hears the end before the release. */
 export function ask(
   upstream: Upstream,
   overrides: Partial<UpstreamRequest> = {},
   onRun?: (run: UpstreamRun) => void,
+  onEnd?: () => void,
 ): Promise<Heard> {
   const request: UpstreamRequest = {
     id: 'a'.repeat(32),
@@ -40,9 +41,14 @@ export function ask(
         tokens += count;
         run.acknowledge(tokens);
       },
+      piece: (_, count) => {
+        tokens += count;
+        run.acknowledge(tokens);
+      },
       end: (end) => {
         assert.equal(ended, null, 'one end');
         ended = end;
+        onEnd?.();
       },
       released: () => resolve({ end: ended!, text, startedWith }),
     });

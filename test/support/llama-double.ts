@@ -96,6 +96,11 @@ export class LlamaDouble {
     return this.#server.close();
   }
 
+  /** What a request for an answer gets, for an `instead` that only wanted to wait or to change it. */
+  begin(request: CannedRequest, response: ServerResponse): void {
+    this.#complete(request, response);
+  }
+
   /** Goes on after what held it was taken away. */
   wake(): void {
     if (this.#turning) return;
@@ -108,13 +113,22 @@ export class LlamaDouble {
 
   #answer(request: CannedRequest, response: ServerResponse): void {
     const { path, body } = request;
-    if (this.isLoading) return json(response, 503, { error: { message: 'Loading model', type: 'unavailable_error', code: 503 } });
+    if (this.isLoading)
+      return json(response, 503, { error: { message: 'Loading model', type: 'unavailable_error', code: 503 } });
     if (path === '/props') return json(response, 200, this.#props());
     if (path === '/slots') {
-      if (this.showsSlots) return json(response, 200, this.slots.map((slot) => this.#shown(slot)));
-      return json(response, 501, { error: { code: 501, message: 'This server does not support slots endpoint.', type: 'not_supported_error' } });
+      if (this.showsSlots)
+        return json(
+          response,
+          200,
+          this.slots.map((slot) => this.#shown(slot)),
+        );
+      return json(response, 501, {
+        error: { code: 501, message: 'This server does not support slots endpoint.', type: 'not_supported_error' },
+      });
     }
-    if (path === '/v1/models') return json(response, 200, { object: 'list', data: this.models.map((id) => this.#card(id)) });
+    if (path === '/v1/models')
+      return json(response, 200, { object: 'list', data: this.models.map((id) => this.#card(id)) });
     if (path === '/apply-template') return json(response, 200, { prompt: renderChat(body.messages as ChatMessage[]) });
     if (path === '/tokenize') return json(response, 200, { tokens: [...Buffer.from(String(body.content))] });
     if (path === '/v1/completions' || path === '/v1/chat/completions') return this.#complete(request, response);
@@ -123,7 +137,10 @@ export class LlamaDouble {
 
   #props(): unknown {
     return {
-      default_generation_settings: { params: { n_predict: -1 }, n_ctx: this.contextSaid === undefined ? this.context : this.contextSaid },
+      default_generation_settings: {
+        params: { n_predict: -1 },
+        n_ctx: this.contextSaid === undefined ? this.context : this.contextSaid,
+      },
       total_slots: this.slots.length,
       model_alias: this.models[0],
       model_path: 'lab.gguf',
@@ -136,11 +153,23 @@ export class LlamaDouble {
   }
 
   #shown({ id, job, task }: Slot): unknown {
-    return { id, n_ctx: this.context, speculative: false, is_processing: job !== null, ...(task < 0 ? {} : { id_task: task }) };
+    return {
+      id,
+      n_ctx: this.context,
+      speculative: false,
+      is_processing: job !== null,
+      ...(task < 0 ? {} : { id_task: task }),
+    };
   }
 
   #card(id: string): unknown {
-    return { id, aliases: [id], object: 'model', owned_by: 'llamacpp', meta: { n_ctx: this.context, n_ctx_train: 8192 } };
+    return {
+      id,
+      aliases: [id],
+      object: 'model',
+      owned_by: 'llamacpp',
+      meta: { n_ctx: this.context, n_ctx_train: 8192 },
+    };
   }
 
   #complete(request: CannedRequest, response: ServerResponse): void {
@@ -149,7 +178,13 @@ export class LlamaDouble {
     const length = countTokens(prompt);
     if (length >= this.context) {
       const message = `request (${length} tokens) exceeds the available context size (${this.context} tokens), try increasing it`;
-      const error = { code: 400, message, type: 'exceed_context_size_error', n_prompt_tokens: length, n_ctx: this.context };
+      const error = {
+        code: 400,
+        message,
+        type: 'exceed_context_size_error',
+        n_prompt_tokens: length,
+        n_ctx: this.context,
+      };
       return json(response, 400, { error });
     }
     this.#deferred.push({ request, response, prompt });
@@ -170,7 +205,11 @@ export class LlamaDouble {
     const wanted = request.body.id_slot;
     const free = this.slots.filter(({ job }) => job === null);
     if (typeof wanted === 'number' && wanted >= 0) return free.find(({ id }) => id === wanted) ?? null;
-    return free.find(({ kept }) => shared(kept, prompt) > 0.1 * prompt.length) ?? free.toSorted((a, b) => a.task - b.task)[0] ?? null;
+    return (
+      free.find(({ kept }) => shared(kept, prompt) > 0.1 * prompt.length) ??
+      free.toSorted((a, b) => a.task - b.task)[0] ??
+      null
+    );
   }
 
   #begin(slot: Slot, { request, response, prompt }: CannedTask): void {
@@ -182,11 +221,13 @@ export class LlamaDouble {
     slot.job = { request, response, prompt, maxTokens, cached, task: slot.task, sent: 0, isOrphan: false };
     slot.kept = prompt;
     const { job } = slot;
-    response.on('close', () => {
+    const left = (): void => {
       if (slot.job !== job) return;
       job.isOrphan = true;
       this.wake();
-    });
+    };
+    response.on('close', left);
+    if (response.destroyed) left();
   }
 
   /** One token of every request that runs, as continuous batching has it. */
@@ -227,7 +268,9 @@ export class LlamaDouble {
         job.response.writeHead(200, { 'content-type': 'text/event-stream' });
         if (isChat) job.response.write(frame(isChat, { delta: { role: 'assistant', content: null } }, null));
       }
-      job.response.write(frame(isChat, isChat ? { delta: { content: letter } } : { text: letter, logprobs: null }, null));
+      job.response.write(
+        frame(isChat, isChat ? { delta: { content: letter } } : { text: letter, logprobs: null }, null),
+      );
     }
     if (job.sent < job.maxTokens) return;
     const usage = this.#usage(job);
@@ -237,7 +280,11 @@ export class LlamaDouble {
     } else {
       const text = Array.from({ length: job.sent }, (_, i) => job.prompt[i % job.prompt.length]!).join('');
       const inner = isChat ? { message: { role: 'assistant', content: text } } : { text, logprobs: null };
-      json(job.response, 200, { ...head(isChat), choices: [{ index: 0, ...inner, finish_reason: 'length' }], ...usage });
+      json(job.response, 200, {
+        ...head(isChat),
+        choices: [{ index: 0, ...inner, finish_reason: 'length' }],
+        ...usage,
+      });
     }
     slot.job = null;
   }
@@ -263,7 +310,13 @@ interface CannedTask {
 }
 
 function head(isChat: boolean): Record<string, unknown> {
-  return { id: 'chatcmpl-1', object: isChat ? 'chat.completion' : 'text_completion', created: 1, model: 'lab', system_fingerprint: 'b0-unknown' };
+  return {
+    id: 'chatcmpl-1',
+    object: isChat ? 'chat.completion' : 'text_completion',
+    created: 1,
+    model: 'lab',
+    system_fingerprint: 'b0-unknown',
+  };
 }
 
 function frame(isChat: boolean, inner: object, reason: string | null, more: object = {}): string {

@@ -212,21 +212,27 @@ export class LlamaUpstream implements Upstream {
 
   #selfTest(signal: AbortSignal): Promise<string | null> {
     return new Promise((resolve) => {
-      const leave = this.#table.enter(SELF_TEST_TENANT, (lease) => {
-        signal.removeEventListener('abort', giveUp);
-        void this.#inner.selfTest(signal, { id_slot: lease.slot, cache_prompt: false }).then((words) => {
-          resolve(words);
-          if (words === null) return this.#table.finished(lease.slot);
-          this.#table.cutShort(lease.slot, () => {});
-          this.#leaves.watch(lease.slot, false);
-        });
-      });
+      let leave = (): void => {};
       const giveUp = (): void => {
         leave();
         resolve('no slot became free in time');
       };
       signal.addEventListener('abort', giveUp, { once: true });
+      leave = this.#table.enter(SELF_TEST_TENANT, (lease) => {
+        signal.removeEventListener('abort', giveUp);
+        void this.#testIn(lease.slot, signal).then(resolve);
+      });
     });
+  }
+
+  async #testIn(slot: number, signal: AbortSignal): Promise<string | null> {
+    const words = await this.#inner.selfTest(signal, { id_slot: slot, cache_prompt: false });
+    if (words === null) this.#table.finished(slot);
+    else {
+      this.#table.cutShort(slot, () => {});
+      this.#leaves.watch(slot, false);
+    }
+    return words;
   }
 
   get #layout(): LlamaLayout {
@@ -287,14 +293,19 @@ export class LlamaUpstream implements Upstream {
     const stays = [...now].some((id) => this.#strangers.has(id));
     this.#strangers = now;
     if (stays && !this.#saidStrangers) {
-      this.#notice('foreign-requests', 'high', 'it works on requests that did not come from here, and they count against its pool too');
+      this.#notice(
+        'foreign-requests',
+        'high',
+        'it works on requests that did not come from here, and they count against its pool too',
+      );
     }
     this.#saidStrangers = stays || (this.#saidStrangers && now.size > 0);
   }
 
   #tellChanges(now: LlamaState, before: LlamaState | null): void {
     const missing = this.#missing(now);
-    if (missing !== null && (before === null || this.#missing(before) === null)) this.#notice('model-changed', 'high', missing);
+    if (missing !== null && (before === null || this.#missing(before) === null))
+      this.#notice('model-changed', 'high', missing);
     if (this.#poolOf(now) === null && (before === null || this.#poolOf(before) !== null)) {
       const why = now.unknown[0] ?? `its pool of ${shownFigure(now.pool)} holds nothing`;
       this.#notice('capacity-unknown', 'high', `nothing is admitted to it: ${why}`);
@@ -364,6 +375,10 @@ class LlamaRun implements UpstreamRun {
       text: (piece, tokens) => {
         this.#hadAnswer = true;
         this.#sink.text(piece, tokens);
+      },
+      piece: (piece, tokens) => {
+        this.#hadAnswer = true;
+        this.#sink.piece(piece, tokens);
       },
       end: (end) => {
         const judged = judgeCached(end, this.#ports.mayReuse(lease));

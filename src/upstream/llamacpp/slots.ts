@@ -13,6 +13,8 @@ interface Slot {
   phase: SlotPhase;
   /** How often it was given out: who looks twice sees whether it was in between. */
   leases: number;
+  /** When it was last given out, as a number that grows. */
+  turn: number;
   /** Whose prompt was in it last; null: nobody's that is known. */
   owner: number | null;
   /** Called when nothing of the request is in it any more. */
@@ -33,21 +35,17 @@ export interface SlotLease {
 export class SlotTable {
   #slots: Slot[] = [];
   readonly #waiting: Waiting[] = [];
+  #turns = 0;
 
   /** As many slots as the server has now. Slots that are in use stay until they are left. */
   resize(count: number): void {
     for (let id = this.#slots.length; id < count; id++)
-      this.#slots.push({ id, phase: 'free', leases: 0, owner: null, onLeft: null });
+      this.#slots.push({ id, phase: 'free', leases: 0, turn: 0, owner: null, onLeft: null });
     while (this.#slots.length > count && this.#slots.at(-1)!.phase === 'free') this.#slots.pop();
     this.#pump();
   }
 
-  /** Nobody's prompt is known to be anywhere: the server began anew. */
-  forgetOwners(): void {
-    for (const slot of this.#slots) slot.owner = null;
-  }
-
-  /** Takes a slot, the tenant's own last one if it is free; `take` may be called before this returns. Returns how to give up waiting. */
+  /** Takes a slot, the tenant's own last one if it is free, else the one that was longest not given out; `take` may be called before this returns. Returns how to give up waiting. */
   enter(tenant: number, take: (lease: SlotLease) => void): () => void {
     const entry: Waiting = { tenant, take };
     this.#waiting.push(entry);
@@ -116,11 +114,11 @@ export class SlotTable {
       const free = this.#slots.filter(({ phase }) => phase === 'free');
       if (next === undefined || free.length === 0) return;
       this.#waiting.shift();
-      const slot =
-        free.find(({ owner }) => owner === next.tenant) ?? free.find(({ owner }) => owner === null) ?? free[0]!;
+      const slot = free.find(({ owner }) => owner === next.tenant) ?? free.reduce((a, b) => (b.turn < a.turn ? b : a));
       const isOwn = slot.owner === next.tenant;
       slot.phase = 'running';
       slot.leases++;
+      slot.turn = ++this.#turns;
       slot.owner = next.tenant;
       next.take({ slot: slot.id, isOwn });
     }

@@ -1,4 +1,5 @@
 import type { EngineCallOptions } from '../engine-call.js';
+import type { Wanted } from '../openai/read.js';
 import { type ErrorReader, OpenAiRun } from '../openai/run.js';
 import type { UpstreamEnd, UpstreamRun, UpstreamSink, UpstreamUsage } from '../upstream.js';
 import { isTransportFault } from './errors.js';
@@ -7,8 +8,11 @@ import { type PrefillAnswer, PrefillCall } from './prefill-call.js';
 export interface PairLegs {
   readonly prefill: EngineCallOptions;
   readonly decode: EngineCallOptions;
+  /** The names of both. */
+  readonly nodes: readonly string[];
   /** How decode answers. Prefill always answers whole. */
   readonly streamed: boolean;
+  readonly wanted: Wanted;
   readonly errors: ErrorReader;
   /** The prefill leg is closed. */
   readonly onPrefillOver: () => void;
@@ -21,6 +25,7 @@ export interface PairLegs {
  * the first leg that fails decides, and the other is cancelled at once.
  */
 export class PairRun implements UpstreamRun {
+  readonly nodes: readonly string[];
   readonly #legs: PairLegs;
   readonly #sink: UpstreamSink;
   readonly #prefill: PrefillCall;
@@ -33,6 +38,7 @@ export class PairRun implements UpstreamRun {
   #legsOpen = 2;
 
   constructor(legs: PairLegs, sink: UpstreamSink) {
+    this.nodes = legs.nodes;
     this.#legs = legs;
     this.#sink = sink;
     // Prefill first: decode waits for it, and not the other way round.
@@ -44,7 +50,7 @@ export class PairRun implements UpstreamRun {
         this.#legOver();
       },
     );
-    this.#decode = new OpenAiRun(legs.decode, legs.streamed, this.#decodeSink(), legs.errors);
+    this.#decode = new OpenAiRun(legs.decode, legs.streamed, legs.wanted, this.#decodeSink(), legs.errors);
   }
 
   abort(): void {
@@ -60,6 +66,7 @@ export class PairRun implements UpstreamRun {
       // Prefill's answer and the first text say more than the head of a stream.
       started() {},
       text: (piece, tokens) => this.#pass(() => this.#sink.text(piece, tokens)),
+      piece: (piece, tokens) => this.#pass(() => this.#sink.piece(piece, tokens)),
       end: (end) => this.#decodeEnded(end),
       released: () => this.#legOver(),
     };
@@ -68,8 +75,10 @@ export class PairRun implements UpstreamRun {
   #prefillAnswered(answer: PrefillAnswer): void {
     if (this.#ended) return;
     if (answer.kind === 'failed') {
-      if (answer.isTransport) this.#legs.onFault('prefill');
-      return this.#end({ ...answer, kind: 'failed', message: 'The engine failed; send the request again.' });
+      if (answer.isFault) this.#legs.onFault('prefill');
+      const { code, detail, guard, isTransport } = answer;
+      const message = 'The engine failed; send the request again.';
+      return this.#end({ kind: 'failed', code, message, detail, guard, isTransport });
     }
     this.#prefillTokens = answer.promptTokens;
     const held = this.#held ?? [];

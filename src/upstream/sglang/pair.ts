@@ -1,4 +1,5 @@
 import { assert } from '../../base/assert.js';
+import { wantedOf } from '../openai/request.js';
 import { selfTestOf } from '../self-test.js';
 import type {
   Capacity,
@@ -59,7 +60,7 @@ export class SglangPairUpstream implements Upstream {
 
   describe(): UpstreamDescription {
     const runningMax = Math.min(this.#o.runningMax ?? RUNNING_MAX, this.#decode.state?.runningMax ?? RUNNING_MAX);
-    return { kind: 'sglang-pd', models: [this.#model], runningMax, features: SGLANG_FEATURES };
+    return { kind: 'sglang-pd', models: [this.#model], runningMax, features: SGLANG_FEATURES, exactPieces: false };
   }
 
   /** The least of all prefill nodes that are used: a prompt that is admitted fits whichever it goes to. */
@@ -90,6 +91,11 @@ export class SglangPairUpstream implements Upstream {
     return { isUp: false, reason: why, words: `${first.name}: ${this.#unusable(first) ?? 'no prefill node'}` };
   }
 
+  /** Reads all of its nodes again. */
+  async readNow(): Promise<void> {
+    await Promise.all([this.#decode, ...this.#prefills].map((node) => node.readNow()));
+  }
+
   count(prompt: Prompt): PromptCount {
     return this.#o.count(prompt);
   }
@@ -97,7 +103,7 @@ export class SglangPairUpstream implements Upstream {
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
     const prefill = this.#leastBusy();
     if (prefill === null) return refusedRun(sink);
-    const tokens = Math.max(1, request.promptTokens ?? weightOf(request.prompt));
+    const tokens = weightOf(request);
     const streamed = request.streamed ?? true;
     const bootstrap = { host: prefill.bootstrapHost, port: prefill.bootstrapPort, room: freshRoom() };
     const call = (node: SglangNode, isStreamed: boolean) =>
@@ -107,7 +113,9 @@ export class SglangPairUpstream implements Upstream {
       {
         prefill: call(prefill, false),
         decode: call(this.#decode, streamed),
+        nodes: [prefill.name, this.#decode.name],
         streamed,
+        wanted: wantedOf(request, new Set([this.#model]), SGLANG_FEATURES),
         errors: (status, error) => this.#meaning(status, error),
         onPrefillOver: () => {
           prefill.tokensInFlight -= tokens;
@@ -178,6 +186,7 @@ export class SglangPairUpstream implements Upstream {
     return {
       started: (counts) => sink.started(counts),
       text: (piece, tokens) => sink.text(piece, tokens),
+      piece: (piece, tokens) => sink.piece(piece, tokens),
       end: (end) => sink.end(end),
       released: () => {
         released();
@@ -187,10 +196,14 @@ export class SglangPairUpstream implements Upstream {
   }
 }
 
-/** What a prompt weighs where its tokens are not told. */
-function weightOf(prompt: Prompt): number {
+/** More than any prompt has: a bound that high says nothing. */
+const PROMPT_TOKENS_MAX = 2 ** 31;
+
+/** What a prompt weighs on its prefill node: its tokens, or its characters where nothing certain is known of them. */
+function weightOf({ prompt, promptTokens }: UpstreamRequest): number {
+  if (promptTokens !== undefined && promptTokens < PROMPT_TOKENS_MAX) return Math.max(1, promptTokens);
   if (prompt.kind === 'text') return prompt.text.length;
-  return prompt.messages.reduce((sum, { content }) => sum + content.length, 0);
+  return prompt.messages.reduce((sum, { content }) => sum + content.length, 1);
 }
 
 /** No node can take it: that is its end. */

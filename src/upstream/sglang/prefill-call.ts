@@ -15,7 +15,8 @@ export interface PrefillFailure {
   /** For operators: kinds and lengths, no word of the engine's. */
   readonly detail: string;
   readonly guard: GuardName | null;
-  /** Whether the connection failed, rather than the request. */
+  /** Whether the connection failed, rather than the request; and whether no byte of an answer had come. */
+  readonly isFault: boolean;
   readonly isTransport: boolean;
 }
 
@@ -62,7 +63,14 @@ export class PrefillCall implements EngineCallSink {
   #answer(failure: string | null): PrefillAnswer {
     if (failure === null) return readPrefillAnswer(this.#status, this.#body);
     const code = this.#status === 0 ? 'engine_unavailable' : 'engine_failed';
-    return { kind: 'failed', code, detail: `prefill: ${failure}`, guard: null, isTransport: true };
+    return {
+      kind: 'failed',
+      code,
+      detail: `prefill: ${failure}`,
+      guard: null,
+      isFault: true,
+      isTransport: this.#status === 0,
+    };
   }
 }
 
@@ -104,7 +112,14 @@ function failedStatus(status: number, error: unknown): PrefillFailure {
 }
 
 function failed(code: ErrorCode, detail: string, guard: GuardName | null = null): PrefillFailure {
-  return { kind: 'failed', code, detail: `prefill: ${detail}`, guard, isTransport: code === 'engine_unavailable' };
+  return {
+    kind: 'failed',
+    code,
+    detail: `prefill: ${detail}`,
+    guard,
+    isFault: code === 'engine_unavailable',
+    isTransport: false,
+  };
 }
 
 function parsed(body: readonly Buffer[]): unknown {

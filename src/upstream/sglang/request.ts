@@ -1,6 +1,7 @@
 /** What is written to an SGLang server for one request. Every field that only a gateway may set is set or left out here. */
 import { randomBytes } from 'node:crypto';
 import { assert } from '../../base/assert.js';
+import { openAiBody } from '../openai/request.js';
 import type { Prompt, UpstreamRequest } from '../upstream.js';
 
 /** Routes by the kind of prompt, on every node. */
@@ -41,23 +42,15 @@ export function requestBody(
   streamed: boolean,
   bootstrap: Bootstrap | readonly Bootstrap[] | null,
 ): string {
-  const { prompt, salt } = request;
-  const fields = Object.entries({ ...request.engineFields, ...request.params }).filter(([name]) => !OURS.has(name));
+  const { salt } = request;
+  const fields = Object.entries({ ...request.engineFields, ...openAiBody(request, model, streamed) });
   const body = JSON.stringify({
-    ...Object.fromEntries(fields),
-    model,
-    ...(prompt.kind === 'chat' ? { messages: prompt.messages } : { prompt: prompt.text }),
-    max_tokens: request.maxTokens,
-    temperature: request.temperature,
-    seed: request.seed,
-    n: 1,
+    ...Object.fromEntries(fields.filter(([name]) => !OURS.has(name))),
     // The engine aborts by the beginning of this id, so that none may be the beginning of another: all have one length.
     rid: request.id,
     ...(salt === '' ? {} : { cache_salt: salt }),
     // The usage with every chunk tells decode's count of the prompt before the first text; servers that don't know it say it last.
-    ...(streamed
-      ? { stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } }
-      : { stream: false }),
+    ...(streamed ? { stream_options: { include_usage: true, continuous_usage_stats: true } } : { stream: false }),
   });
   return bootstrap === null ? body : withBootstrap(body, bootstrap);
 }

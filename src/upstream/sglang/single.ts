@@ -1,6 +1,7 @@
 import { CodedError } from '../../base/errors.js';
 import type { Clock } from '../../base/clock.js';
 import { FIRST_BYTE_MS_MAX, IDLE_MS_MAX } from '../openai/adapter.js';
+import { wantedOf } from '../openai/request.js';
 import { OpenAiRun } from '../openai/run.js';
 import type { EngineCallOptions } from '../engine-call.js';
 import type { NoticeSink } from '../notice.js';
@@ -103,7 +104,7 @@ export class SglangUpstream implements Upstream {
 
   describe(): UpstreamDescription {
     const runningMax = Math.min(this.#o.runningMax ?? RUNNING_MAX, this.#node.state?.runningMax ?? RUNNING_MAX);
-    return { kind: 'sglang', models: [this.#model], runningMax, features: SGLANG_FEATURES };
+    return { kind: 'sglang', models: [this.#model], runningMax, features: SGLANG_FEATURES, exactPieces: false };
   }
 
   /** The node has one pool for both halves; what it keeps back of it for itself is not offered. */
@@ -127,6 +128,11 @@ export class SglangUpstream implements Upstream {
     return { isUp: false, reason: 'changed', words: `${name}: ${words}` };
   }
 
+  /** Reads its node again. */
+  readNow(): Promise<void> {
+    return this.#node.readNow();
+  }
+
   count(prompt: Prompt): PromptCount {
     return this.#o.count(prompt);
   }
@@ -134,14 +140,15 @@ export class SglangUpstream implements Upstream {
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
     const streamed = request.streamed ?? true;
     const call = callTo(this.#node, request, requestBody(request, this.#model, streamed, null), this.#o);
-    const run = new OpenAiRun(
-      call,
-      streamed,
-      this.#watched(sink, () => this.#open.delete(run)),
-      (status, error) => this.#meaning(status, error),
-    );
+    const wanted = wantedOf(request, new Set([this.#model]), SGLANG_FEATURES);
+    const watched = this.#watched(sink, () => this.#open.delete(run));
+    const run = new OpenAiRun(call, streamed, wanted, watched, (status, error) => this.#meaning(status, error));
     this.#open.add(run);
-    return run;
+    return {
+      nodes: [this.#node.name],
+      abort: () => run.abort(),
+      acknowledge: (tokens) => run.acknowledge(tokens),
+    };
   }
 
   selfTest(signal: AbortSignal): Promise<string | null> {
@@ -164,6 +171,7 @@ export class SglangUpstream implements Upstream {
     return {
       started: (counts) => sink.started(counts),
       text: (piece, tokens) => sink.text(piece, tokens),
+      piece: (piece, tokens) => sink.piece(piece, tokens),
       end: (end) => {
         if (isTransportFault(end)) void this.#node.readNow();
         sink.end(end);
