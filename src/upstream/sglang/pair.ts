@@ -54,8 +54,14 @@ export class SglangPairUpstream implements Upstream {
     prefills: readonly SglangNode[],
     options: SglangOptions,
   ): Promise<SglangPairUpstream> {
-    await Promise.all([decode, ...prefills].map((node) => node.use().start()));
-    return new SglangPairUpstream(decode, prefills, options);
+    const nodes = [decode, ...prefills];
+    await Promise.all(nodes.map((node) => node.use().start()));
+    try {
+      return new SglangPairUpstream(decode, prefills, options);
+    } catch (thrown) {
+      for (const node of nodes) node.close();
+      throw thrown;
+    }
   }
 
   describe(): UpstreamDescription {

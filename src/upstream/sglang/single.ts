@@ -99,7 +99,12 @@ export class SglangUpstream implements Upstream {
   /** Reads the node once. Throws CodedError `usage` where no model is known; takes the node, and closes it with itself. */
   static async open(node: SglangNode, options: SglangOptions): Promise<SglangUpstream> {
     await node.use().start();
-    return new SglangUpstream(node, options);
+    try {
+      return new SglangUpstream(node, options);
+    } catch (thrown) {
+      node.close();
+      throw thrown;
+    }
   }
 
   describe(): UpstreamDescription {
