@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import type { GuardBits } from '../handoff/guards.js';
+import type { UpstreamFeature } from '../upstream/upstream.js';
 import type { Engine } from './engine.js';
 import type { FindingSink } from './findings.js';
 import type { GatewayMetrics } from './metrics.js';
@@ -13,6 +14,8 @@ export interface LadderContext {
   readonly engines: readonly Engine[];
   /** The names that all of them serve, each once. */
   models(): readonly string[];
+  /** What every engine of that model can be asked for. */
+  features(model: string): ReadonlySet<UpstreamFeature>;
   readonly registry: TenantRegistry;
   readonly accounts: ReadonlyMap<Tenant, TenantAccount>;
   readonly guards: GuardBits;

@@ -17,6 +17,11 @@ export interface OwnNumbers {
   readonly capacity: Capacity;
 }
 
+/** The numbers that may be shown of an engine's text, since the gateway knows them itself. */
+export function ownNumbers({ counted, maxTokens, capacity }: OwnNumbers): ReadonlySet<number> {
+  return new Set([counted, maxTokens, capacity.context ?? 0, capacity.prefillPool ?? 0, capacity.decodePool ?? 0]);
+}
+
 const RETRY = { retryAfterS: RETRY_AFTER_S };
 
 /** The codes that an engine may end a request with; any other one counts as `engine_failed`. */

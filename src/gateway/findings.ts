@@ -4,6 +4,7 @@ import { GUARDS } from '../handoff/guards.js';
 import type { Capacity, PromptCounts } from '../upstream/upstream.js';
 import { FINDINGS_PER_ID_MAX } from './bounds.js';
 import { fingerprint } from './engine-words.js';
+import type { Foreign } from './guard/channel.js';
 import type { OutReason } from './rotation.js';
 import type { Interval } from './tally.js';
 import { isCount, type Suspicion } from './verdict.js';
@@ -152,13 +153,16 @@ export function usageFinding(
 }
 
 /** A live marker of another owner stood in an answer. The marker itself is a secret of its owner, so only its length is said. */
-export function foreignMarkerFinding(owner: string, characters: number): GatewayFinding {
+/** Both tenants by name, and places; never the text. */
+export function foreignMarkerFinding(tenant: string, { hit, channel, at }: Foreign): GatewayFinding {
   return {
     id: 'foreign-marker',
     severity: 'critical',
     title: 'An answer held a marker of another owner; it was withheld, and the engine is out of rotation',
-    where: { node: 'engine', source: 'text of one answer' },
-    observed: `${characters} characters of a live marker of ${owner}, which the request did not hold`,
+    where: { node: 'engine', source: `${channel} of one answer` },
+    observed:
+      `${hit.length} characters of a live marker of ${hit.marker.owner}, from its character ${hit.markerOffset} on, ` +
+      `at character ${at} of an answer to ${tenant}, whose request did not hold them`,
     wanted: 'markers in answers to their owner only',
     change:
       'Keep the engine out until its handoff and caches are checked: what it held of one tenant has reached another.',

@@ -101,6 +101,7 @@ export class Ladder {
       const parsed = readRequest(route, body.object, {
         guarded,
         models: this.#context.models(),
+        features: (model) => this.#context.features(model),
         temperatureDefault,
       });
       return guarded ? parsed : { ...parsed, engineFields: exactRoom(parsed.engineFields, body.bytes) };

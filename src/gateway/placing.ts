@@ -223,7 +223,7 @@ export class Placing {
   }
 
   #request(promptTokens: number, maxTokens: number): UpstreamRequest {
-    const { prompt, temperature, seed, engineFields, stream } = this.#parsed;
+    const { prompt, temperature, seed, params, engineFields, stream } = this.#parsed;
     const { tenant } = this.#account;
     return {
       id: freshId(),
@@ -235,6 +235,7 @@ export class Placing {
       seed: seed ?? Number.parseInt(this.#exchange.id.slice(0, 8), 16),
       tenant: tenant.number,
       salt: this.#on('salt') ? tenant.salt : '',
+      params,
       engineFields,
       streamed: stream,
     };

@@ -1,8 +1,8 @@
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { type GuardBits, guardBit } from '../handoff/guards.js';
-import type { MarkerHit } from '../markers/marker-index.js';
 import type {
+  AnswerPiece,
   FinishReason,
   PromptCounts,
   Upstream,
@@ -11,9 +11,9 @@ import type {
   UpstreamRun,
   UpstreamSink,
 } from '../upstream/upstream.js';
-import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type Usage } from '../wire/index.js';
+import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, type Usage } from '../wire/index.js';
 import type { Exchange, Interruption } from './exchange.js';
-import { shownWords, tenantError, type OwnNumbers } from './engine-words.js';
+import { ownNumbers, shownWords, tenantError } from './engine-words.js';
 import {
   completionFinding,
   engineErrorFinding,
@@ -21,8 +21,9 @@ import {
   internalFinding,
   usageFinding,
 } from './findings.js';
-import type { StreamGuard } from './live-markers.js';
-import type { ParsedRequest } from './policy.js';
+import type { Foreign } from './guard/channel.js';
+import { type Outgoing, outgoingOf } from './outgoing.js';
+import { asksForTools, type ParsedRequest } from './policy.js';
 import { Reader } from './reader.js';
 import type { RelayContext } from './relay-context.js';
 import type { Settling } from './settlement.js';
@@ -30,6 +31,7 @@ import type { Shielded } from './shield.js';
 import type { Tally } from './tally.js';
 import {
   isCount,
+  isPiece,
   isSuspicion,
   judgeCounts,
   judgeFinish,
@@ -58,15 +60,12 @@ export class Relay implements UpstreamSink {
   #said: PromptCounts | null = null;
   readonly #head: AnswerHead;
   readonly #reader: Reader;
-  readonly #stops: StopMatcher;
   readonly #chunks: ChunkWriter | null;
-  /** Null: no marker is live. */
-  #guard: StreamGuard | null = null;
+  readonly #out: Outgoing;
   /** Tokens of output that were granted. */
   #maxTokens = 0;
   #ticket: Ticket | null = null;
   #run: UpstreamRun | null = null;
-  #text = '';
   /** Tokens of output that came, and that the reader took. Invariant: acknowledged <= came. */
   #came = 0;
   #acknowledged = 0;
@@ -97,15 +96,15 @@ export class Relay implements UpstreamSink {
       model: parsed.model,
     };
     this.#reader = new Reader(context.clock, exchange.response);
-    this.#stops = new StopMatcher(parsed.stop);
     this.#chunks = parsed.stream ? new ChunkWriter(this.#head, parsed.includeUsage) : null;
+    this.#out = outgoingOf(parsed, this.#chunks, exchange.id);
   }
 
   /** Sends the request; from here on `ticket` goes back through `end` and `released`. */
   dispatch(ticket: Ticket, upstream: Upstream, request: UpstreamRequest): void {
     this.#ticket = ticket;
     this.#maxTokens = request.maxTokens;
-    this.#guard = this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt);
+    this.#out.guardWith(this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt));
     this.#exchange.onInterrupt = (why) => this.#interrupted(why);
     this.#settling.dispatched(request.id);
     try {
@@ -155,23 +154,36 @@ export class Relay implements UpstreamSink {
 
   text(piece: string, tokens: number): void {
     if (this.#shielded !== null) return this.#endShield();
-    if (this.#exchange.settled || this.#stops.hit) return;
+    if (this.#exchange.settled || this.#out.stopped) return;
     if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
+    this.#take(tokens);
+    this.#leave(this.#out.text(piece));
+  }
+
+  piece(piece: AnswerPiece, tokens: number): void {
+    if (this.#shielded !== null) return this.#endShield();
+    if (this.#exchange.settled || this.#out.stopped) return;
+    const wasAskedFor = piece.kind !== 'tool-call' || asksForTools(this.#parsed);
+    if (!wasAskedFor || !isPiece(piece) || !isCount(tokens)) return this.#failNonsense();
+    this.#take(tokens);
+    this.#leave(this.#out.piece(piece));
+  }
+
+  #take(tokens: number): void {
     if (this.#came === 0) {
       this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
       this.#settling.firstText();
     }
     this.#came += tokens;
-    const leaving = this.#guardedText(this.#stops.push(piece));
-    if (leaving === null) return;
-    if (this.#chunks === null) this.#text += leaving;
-    else this.#stream(this.#chunks, leaving);
-    if (this.#stops.hit) this.#abort();
-    else if (!this.#reader.isBehind) this.#acknowledge();
   }
 
-  piece(): void {
-    if (!this.#exchange.settled) this.#failNonsense();
+  /** Sends the frames that may leave, unless they came with what belongs to somebody else. */
+  #leave(frames: string): void {
+    const { foreign } = this.#out;
+    if (foreign !== null) return this.#failForeign(foreign);
+    if (this.#chunks !== null) this.#stream(this.#chunks, frames);
+    if (this.#out.stopped) this.#abort();
+    else if (!this.#reader.isBehind) this.#acknowledge();
   }
 
   end(end: UpstreamEnd): void {
@@ -183,7 +195,7 @@ export class Relay implements UpstreamSink {
     if (this.#exchange.settled) return;
     if (end.kind === 'failed') this.#failAsEngine(end);
     else if (end.kind === 'finished') this.#whenCounted(() => this.#finished(end));
-    else if (this.#stops.hit) this.#whenCounted(() => this.#stoppedHere(end.usage));
+    else if (this.#out.stopped) this.#whenCounted(() => this.#stoppedHere(end.usage));
     else this.#fail(new CodedError('engine_failed', 'The engine ended the request before its answer was complete.'));
   }
 
@@ -245,7 +257,7 @@ export class Relay implements UpstreamSink {
     const { usage } = end;
     const verdict = judgeFinish(this.#tally, this.#maxTokens, usage, end.finishReason);
     if (!this.#believe(verdict, usage, usage.completionTokens)) return;
-    const stopped = this.#stops.hit;
+    const stopped = this.#out.stopped;
     if (!stopped && this.#exactPieces && usage.completionTokens !== this.#came) {
       this.#context.findings.raise(completionFinding(this.#came, usage.completionTokens));
     }
@@ -270,13 +282,13 @@ export class Relay implements UpstreamSink {
     );
   }
 
-  get #exactPieces(): boolean {
-    return this.#context.upstream.describe().exactPieces ?? true;
-  }
-
   /** Tokens of the prompt, at the most. */
   get #counted(): number {
     return this.#tally.most;
+  }
+
+  get #exactPieces(): boolean {
+    return this.#context.upstream.describe().exactPieces ?? true;
   }
 
   get #guarded(): boolean {
@@ -300,25 +312,11 @@ export class Relay implements UpstreamSink {
     return false;
   }
 
-  /** What of the text may leave by now; null: it held what belongs to somebody else, and the request has ended. */
-  #guardedText(text: string): string | null {
-    if (this.#guard === null) return text;
-    const leaving = this.#guard.push(text);
-    if (this.#guard.foreign === null) return leaving;
-    this.#failForeign(this.#guard.foreign);
-    return null;
-  }
-
-  #lastText(): string | null {
-    const rest = this.#guardedText(this.#stops.flush());
-    return rest === null || this.#guard === null ? rest : rest + this.#guard.flush();
-  }
-
   /** Proof. The request itself ends first, then everything else on that engine. */
-  #failForeign({ marker, length }: MarkerHit): void {
+  #failForeign(foreign: Foreign): void {
     const { safety, findings, watch } = this.#context;
     safety.doubted('foreign-marker');
-    findings.raise(foreignMarkerFinding(marker.owner, length));
+    findings.raise(foreignMarkerFinding(this.#account.tenant.name, foreign));
     this.#fail(
       new CodedError(
         'verification_failed',
@@ -339,12 +337,11 @@ export class Relay implements UpstreamSink {
 
   #complete(reason: FinishReason, usage: Usage, engineAnswer: Readonly<Record<string, unknown>> | undefined): void {
     const { metrics, clock, guards } = this.#context;
-    const rest = this.#lastText();
-    if (rest === null) return;
+    const last = this.#out.last();
+    if (this.#out.foreign !== null) return this.#failForeign(this.#out.foreign);
     metrics.answered(clock.nowMs() - this.#exchange.arrivedMs);
     if (this.#chunks !== null) {
       this.#beginStream(this.#chunks);
-      const last = rest === '' ? '' : this.#chunks.text(rest);
       const usageFrame = this.#parsed.includeUsage ? this.#chunks.usage(usage) : '';
       this.#exchange.endStream(last + this.#chunks.finish(reason) + usageFrame + SSE_DONE);
       this.#reader.boundEnd();
@@ -352,20 +349,15 @@ export class Relay implements UpstreamSink {
     }
     const passes = engineAnswer !== undefined && (guards & POLICY) === 0;
     const extra = passes ? `,${JSON.stringify(engineAnswer).slice(1, -1)}` : '';
-    this.#exchange.answer(200, answerJson(this.#head, this.#text + rest, reason, usage, extra === ',' ? '' : extra));
+    const { text, rest } = this.#out.whole();
+    this.#exchange.answer(200, answerJson(this.#head, text, reason, usage, extra === ',' ? '' : extra, rest));
   }
 
   #failAsEngine(end: Extract<UpstreamEnd, { kind: 'failed' }>): void {
-    const own: OwnNumbers = {
-      counted: this.#counted,
-      maxTokens: this.#maxTokens,
-      capacity: this.#context.upstream.capacity(),
-    };
+    const own = { counted: this.#counted, maxTokens: this.#maxTokens, capacity: this.#context.upstream.capacity() };
     const error = tenantError(end.code, own);
-    const { context, prefillPool, decodePool } = own.capacity;
-    const known = new Set([own.counted, own.maxTokens, context ?? 0, prefillPool ?? 0, decodePool ?? 0]);
     const text = String(end.detail);
-    this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, known)));
+    this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, ownNumbers(own))));
     this.#fail(error);
     if (end.isTransport === true) this.#context.watch.suspectTransport();
   }
@@ -391,12 +383,12 @@ export class Relay implements UpstreamSink {
     if (opening !== '') this.#exchange.response.write(opening);
   }
 
-  #stream(chunks: ChunkWriter, text: string): void {
+  #stream(chunks: ChunkWriter, frames: string): void {
     this.#beginStream(chunks);
-    if (text === '') return;
+    if (frames === '') return;
     // Behind, nothing more is acknowledged until the reader has taken what is buffered, and the engine then stops a bounded number
     // of tokens ahead. No other stream is touched.
-    this.#reader.write(chunks.text(text), () => this.#acknowledge());
+    this.#reader.write(frames, () => this.#acknowledge());
   }
 
   #acknowledge(): void {

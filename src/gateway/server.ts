@@ -4,7 +4,7 @@ import { CodedError } from '../base/errors.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
 import type { Marker } from '../markers/marker.js';
-import type { Upstream } from '../upstream/upstream.js';
+import type { Upstream, UpstreamFeature } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,
   HostRule,
@@ -134,6 +134,7 @@ export class Gateway {
     const context: LadderContext = {
       engines: this.engines,
       models: () => this.models,
+      features: (model) => commonFeatures(this.engines.filter((engine) => engine.serves(model))),
       registry: tenants,
       accounts: this.#accounts,
       guards,
@@ -360,4 +361,10 @@ function decoded(part: string): string {
   } catch {
     return part;
   }
+}
+
+/** What can be asked of every one of them. */
+function commonFeatures(engines: readonly Engine[]): ReadonlySet<UpstreamFeature> {
+  const [first, ...others] = engines.map(({ upstream }) => upstream.describe().features ?? new Set<UpstreamFeature>());
+  return new Set([...(first ?? [])].filter((feature) => others.every((each) => each.has(feature))));
 }

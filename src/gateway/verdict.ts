@@ -1,5 +1,6 @@
 /** What the numbers of an answer say about it. An engine's numbers are looked at before anything is believed of them. */
-import type { FinishReason, PromptCounts, UpstreamUsage } from '../upstream/upstream.js';
+import type { AnswerPiece, FinishReason, PromptCounts, TokenLogprob, UpstreamUsage } from '../upstream/upstream.js';
+import { TOOL_CALLS_MAX } from './bounds.js';
 import type { Interval } from './tally.js';
 
 /**
@@ -59,4 +60,39 @@ export function sensibleReason(reason: unknown): FinishReason {
 /** Cached tokens as they may leave: a part of the prompt, or not said. */
 export function sensibleCached(cachedTokens: unknown, counted: number): number | null {
   return isCount(cachedTokens) && cachedTokens <= counted ? cachedTokens : null;
+}
+
+/** Whether a piece is what it says. Engines' values may be anything. */
+export function isPiece(piece: AnswerPiece): boolean {
+  switch (piece.kind) {
+    case 'text':
+      return typeof piece.text === 'string' && piece.logprobs.every(isLogprob);
+    case 'reasoning':
+    case 'refusal':
+      return typeof piece.text === 'string';
+    case 'tool-call':
+      return (
+        isCount(piece.index) &&
+        piece.index < TOOL_CALLS_MAX &&
+        [piece.id ?? '', piece.name ?? '', piece.arguments].every(isString)
+      );
+    default:
+      return false;
+  }
+}
+
+function isLogprob({ token, logprob, top }: TokenLogprob): boolean {
+  return (
+    isString(token) &&
+    isFiniteNumber(logprob) &&
+    top.every((each) => isString(each.token) && isFiniteNumber(each.logprob))
+  );
+}
+
+function isString(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isFiniteNumber(value: unknown): boolean {
+  return Number.isFinite(value);
 }

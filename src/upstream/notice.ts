@@ -5,6 +5,7 @@ import { escapeControl } from '../base/text.js';
  * `role-switched`, `pool-shrank`, `pool-grew`: it is not what it was when it was last read. `capacity-unknown`: it does not say a
  * number that would admit anything. `pair-mismatch`: nodes that must not be paired. `no-salt`, `no-prefill-count`,
  * `repeats-elsewhere`: what can't be done through what stands in front. `stalled`: what waits in it makes no progress.
+ * `foreign-requests`: it works for somebody else too, past the gateway. `slots-hidden`: what it holds can't be seen.
  * `corruption-said`: the engine itself says that KV pages were not what they had to be.
  */
 export type NoticeKind =
@@ -22,6 +23,8 @@ export type NoticeKind =
   | 'no-prefill-count'
   | 'repeats-elsewhere'
   | 'stalled'
+  | 'foreign-requests'
+  | 'slots-hidden'
   | 'corruption-said';
 
 export type NoticeSeverity = 'critical' | 'high' | 'medium' | 'low' | 'info';

@@ -28,15 +28,15 @@ export interface UpstreamDescription {
   /** What a request may ask of it beyond plain text. @default none */
   readonly features?: ReadonlySet<UpstreamFeature>;
   /**
-   * Whether the tokens said with each piece are exact. Where not, as where one event of a stream may hold several tokens, the usage
-   * at the end is what counts. @default true
-   */
-  readonly exactPieces?: boolean;
-  /**
    * A name of the tokenizer and template that it counts with. Upstreams that say the same name count every prompt alike, so a prompt
    * is counted once for all of them. @default its own
    */
   readonly counting?: string;
+  /**
+   * Whether the tokens said with each piece are exact. Where not, as where one event of a stream may hold several tokens, the usage
+   * at the end is what counts. @default true
+   */
+  readonly exactPieces?: boolean;
 }
 
 /**
@@ -104,6 +104,8 @@ export interface RichChat {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
   /** Empty: none. They are in the request's `params` too, and templates write them into the prompt. */
   readonly tools: readonly unknown[];
+  /** `tool_choice`, `parallel_tool_calls`, `reasoning_effort`, `response_format`, where given: a template may read them. */
+  readonly fields: Readonly<Record<string, unknown>>;
   /** Whether a part is no text: only an engine can count such a prompt. */
   readonly hasData: boolean;
 }

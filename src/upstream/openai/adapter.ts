@@ -133,7 +133,8 @@ export class OpenAiUpstream implements Upstream {
     return run;
   }
 
-  selfTest(signal: AbortSignal): Promise<string | null> {
+  /** `engineFields`: what this engine needs beside the API's own fields. @default none */
+  selfTest(signal: AbortSignal, engineFields: UpstreamRequest['engineFields'] = {}): Promise<string | null> {
     const request: UpstreamRequest = {
       id: freshId(),
       traceparent: `00-${freshId()}-${freshId().slice(16)}-00`,
@@ -143,7 +144,7 @@ export class OpenAiUpstream implements Upstream {
       seed: 0,
       tenant: 1,
       salt: '',
-      engineFields: {},
+      engineFields,
       streamed: false,
     };
     return new Promise((resolve) => {
