@@ -11,6 +11,7 @@ import { countNow, runUpstreamCases } from '../../../test/cases/upstream.js';
 import { ask } from '../../../test/support/ask-upstream.js';
 import { VllmDouble, type VllmDoubleOptions } from '../../../test/support/vllm-double.js';
 import type { UpstreamNotice } from '../notice.js';
+import type { UpstreamRun } from '../upstream.js';
 import { type VllmOptions, VllmUpstream } from './adapter.js';
 
 const clock = new SystemClock();
@@ -308,6 +309,30 @@ describe('a vLLM server whose queue stands still', () => {
     const { end } = await ask(upstream, { prompt: tooLong, maxTokens: 4 });
     assert.ok(end.kind === 'failed' && end.code === 'engine_unavailable');
     await notice('back');
+    assert.equal(server.stuck.length, 0);
+  });
+
+  test('what another of its engines gets on with is left alone', async () => {
+    const { server, upstream, notice } = await served({}, { stallMs: 150 });
+    server.instead = ({ path, body }, response) => {
+      if (!path.endsWith('completions') || body.prompt !== 'slow') return false;
+      // One of two engines stands still, and this request is at the other one.
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const more = (): void => {
+        if (response.destroyed) return;
+        response.write('data: {"choices":[{"text":"a","finish_reason":null}]}\n\n');
+        clock.after(10, more);
+      };
+      more();
+      return true;
+    };
+    let run: UpstreamRun | null = null;
+    const slow = ask(upstream, { prompt: { kind: 'text', text: 'slow' }, maxTokens: 10_000 }, (each) => (run = each));
+    const stuck = ask(upstream, { prompt: tooLong });
+    await notice('stalled');
+    assert.equal((await stuck).end.kind, 'failed');
+    run!.abort();
+    assert.equal((await slow).end.kind, 'aborted', 'it went on until its client left');
     assert.equal(server.stuck.length, 0);
   });
 
