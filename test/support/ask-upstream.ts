@@ -41,6 +41,10 @@ export function ask(
         tokens += count;
         run.acknowledge(tokens);
       },
+      piece: (_, count) => {
+        tokens += count;
+        run.acknowledge(tokens);
+      },
       end: (end) => {
         assert.equal(ended, null, 'one end');
         ended = end;

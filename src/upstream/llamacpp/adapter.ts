@@ -376,6 +376,10 @@ class LlamaRun implements UpstreamRun {
         this.#hadAnswer = true;
         this.#sink.text(piece, tokens);
       },
+      piece: (piece, tokens) => {
+        this.#hadAnswer = true;
+        this.#sink.piece(piece, tokens);
+      },
       end: (end) => {
         const judged = judgeCached(end, this.#ports.mayReuse(lease));
         this.#ended = end;

@@ -2,8 +2,8 @@ import type { ErrorCode } from '../../base/errors.js';
 import type { GuardName } from '../../handoff/guards.js';
 import { SseOverflow, SseReader } from '../../wire/index.js';
 import { EngineCall, type EngineCallOptions, type EngineCallSink } from '../engine-call.js';
-import type { FinishReason, UpstreamEnd, UpstreamRun, UpstreamSink, UpstreamUsage } from '../upstream.js';
-import { type AnswerPart, errorKind, readAnswer, readChunk } from './read.js';
+import type { AnswerPiece, FinishReason, UpstreamEnd, UpstreamRun, UpstreamSink, UpstreamUsage } from '../upstream.js';
+import { type AnswerPart, errorKind, readAnswer, readChunk, type Wanted } from './read.js';
 
 /** Pieces that may come ahead of the reader before the engine's socket is left alone. */
 const AHEAD_PIECES_MAX = 64;
@@ -27,6 +27,8 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
   readonly #call: EngineCall;
   readonly #sse: SseReader | null;
   readonly #errors: ErrorReader;
+  readonly #wanted: Wanted;
+  readonly #calls = new Map<number, ToolCall>();
   #whole: Buffer[] = [];
   #wholeBytes = 0;
   #status = 0;
@@ -38,9 +40,16 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
   #released = false;
 
   /** `errors`: how this engine's errors are read. @default by status alone */
-  constructor(call: EngineCallOptions, streamed: boolean, sink: UpstreamSink, errors: ErrorReader = () => null) {
+  constructor(
+    call: EngineCallOptions,
+    streamed: boolean,
+    wanted: Wanted,
+    sink: UpstreamSink,
+    errors: ErrorReader = () => null,
+  ) {
     this.#sink = sink;
     this.#errors = errors;
+    this.#wanted = wanted;
     this.#sse = streamed ? new SseReader((data) => this.#event(data)) : null;
     this.#call = new EngineCall(call, this);
   }
@@ -103,19 +112,48 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
   #event(data: string): void {
     if (this.#ended) return;
     if (data === '[DONE]') return this.#finish();
-    const part = readChunk(data);
-    if (this.#took(part) && part.text !== '') {
-      this.#came++;
-      this.#sink.text(part.text, 1);
-    }
+    const part = readChunk(data, this.#wanted);
+    if (!this.#took(part)) return;
+    if (part.text === '' && part.pieces.length === 0) return;
+    // An event may hold several tokens: where it carries the usage so far, that tells how many.
+    const tokens = Math.max(1, (part.usage?.completionTokens ?? 0) - this.#came);
+    this.#came += tokens;
+    if (part.text !== '') this.#sink.text(part.text, tokens);
+    else this.#pieces(part.pieces, tokens);
   }
 
   #wholeAnswer(): void {
-    const part = readAnswer(Buffer.concat(this.#whole).toString('utf8'));
+    const part = readAnswer(Buffer.concat(this.#whole).toString('utf8'), this.#wanted);
     if (!this.#took(part)) return;
+    const tokens = part.usage?.completionTokens ?? 1;
     this.#sink.started(part.usage);
-    if (!this.#ended && part.text !== '') this.#sink.text(part.text, part.usage?.completionTokens ?? 1);
+    if (!this.#ended && part.text !== '') this.#sink.text(part.text, tokens);
+    this.#pieces(part.pieces, tokens);
     this.#finish();
+  }
+
+  /** The tokens of an event go with its first piece. */
+  #pieces(pieces: readonly AnswerPiece[], tokens: number): void {
+    let left = tokens;
+    for (const piece of pieces) {
+      if (this.#ended) return;
+      if (piece.kind === 'text' && piece.logprobs.length === 0) this.#sink.text(piece.text, left);
+      else if (piece.kind === 'tool-call') this.#toolCall(piece, left);
+      else this.#sink.piece(piece, left);
+      left = 0;
+    }
+  }
+
+  /** Some engines say the name of a call again with every piece, and a new id: the first ones are the call's. */
+  #toolCall(piece: Extract<AnswerPiece, { kind: 'tool-call' }>, tokens: number): void {
+    const known = this.#calls.get(piece.index);
+    if (known === undefined) this.#calls.set(piece.index, { id: piece.id, name: piece.name });
+    else if (known.name !== null && piece.name !== null && known.name !== piece.name)
+      return this.#fail('engine_failed', 'a tool call changed its name');
+    const id = known?.id != null ? null : piece.id;
+    const name = known?.name != null ? null : piece.name;
+    if (known !== undefined) this.#calls.set(piece.index, { id: known.id ?? id, name: known.name ?? name });
+    this.#sink.piece(id === piece.id && name === piece.name ? piece : { ...piece, id, name }, tokens);
   }
 
   /** Keeps what a part says of the end; false, with the request failed, where it is not a part. */
@@ -173,6 +211,11 @@ export class OpenAiRun implements UpstreamRun, EngineCallSink {
     this.#released = true;
     this.#sink.released();
   }
+}
+
+interface ToolCall {
+  readonly id: string | null;
+  readonly name: string | null;
 }
 
 const MESSAGES: Partial<Record<ErrorCode, string>> = {

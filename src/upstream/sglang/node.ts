@@ -41,6 +41,7 @@ export class SglangNode {
   #infoPath: (typeof INFO_PATHS)[number] = INFO_PATHS[0];
   #metrics: { readonly start: string | null; readonly text: string } | null = null;
   #readAtMs = 0;
+  #users = 0;
 
   constructor(options: SglangNodeOptions) {
     this.#o = options;
@@ -86,6 +87,12 @@ export class SglangNode {
     return port === undefined ? (this.state?.bootstrapPort ?? null) : port;
   }
 
+  /** One more upstream sends through it: the node closes with the last of them. */
+  use(): this {
+    this.#users++;
+    return this;
+  }
+
   /** Calls `listener` after every reading that changed what the node is. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
@@ -119,7 +126,9 @@ export class SglangNode {
     };
   }
 
+  /** Called once by each of its users. */
   close(): void {
+    if (--this.#users > 0) return;
     this.#watcher.close();
     this.#reader.close();
     this.agent.destroy();

@@ -180,6 +180,10 @@ export class VllmUpstream implements Upstream {
           seen();
           sink.text(piece, tokens);
         },
+        piece: (piece, tokens) => {
+          seen();
+          sink.piece(piece, tokens);
+        },
         end: (end) => {
           ended = true;
           if (open !== null) this.#open.delete(open);
