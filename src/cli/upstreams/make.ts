@@ -172,7 +172,11 @@ class Making {
       }
       case 'llamacpp': {
         const counting = this.#counting(found, countByLlama);
-        return this.#made(found, await LlamaUpstream.open(this.#watched(found, counting)), counting);
+        return this.#made(
+          found,
+          await LlamaUpstream.open({ ...this.#watched(found, counting), layout: this.#option.layout }),
+          counting,
+        );
       }
       case 'openai': {
         const counting = this.#counting(found, null);
