@@ -217,6 +217,9 @@ export function isBroken(options: FaultOptions): boolean {
 
 const BROKEN_WARNING = 'faults are on or guards are off: tenants are NOT kept apart';
 
+const CLEAR_WARNING =
+  'both ports speak http beyond loopback, keys and prompts in clear: name `--tls-cert` and `--tls-key`, or put what ends TLS in front';
+
 /** What holds where there is no configuration file. */
 const DEFAULT_BOUNDS: BoundOptions = {
   hostNames: [],
@@ -265,7 +268,11 @@ export function parseServeOptions(given: ServeFlags, world: OptionWorld, file?: 
   differ('--port', options.port, '--ops-port', options.opsPort);
   return {
     ...options,
-    warnings: [...serveWarnings(tenants, opsKey, options.broken), ...upstreamWarnings(options.upstreams)],
+    warnings: [
+      ...serveWarnings(tenants, opsKey, options.broken),
+      ...(loopback || options.running.tls !== null ? [] : [CLEAR_WARNING]),
+      ...upstreamWarnings(options.upstreams),
+    ],
   };
 }
 

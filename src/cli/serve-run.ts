@@ -24,6 +24,9 @@ import { type CliIo, EXIT } from './io.js';
 import type { ServeFlags } from './flags.js';
 import type { TenantOption } from './keys.js';
 import type { ServeOptions } from './options.js';
+import type { ListenTls } from '../wire/index.js';
+import { readTls, watchTls } from './tls-files.js';
+import { UsageLog } from './usage-log.js';
 import { openEngines, type ServingEngines } from './serving-engines.js';
 import { startFacts, type StartFacts } from './start-facts.js';
 import { brokenMark, startLines } from './start-lines.js';
@@ -56,6 +59,7 @@ export interface ServeConfig {
 /** Starts all of it, or nothing. `err` takes the lines of findings that are to be logged. Throws CodedError. */
 export async function startServing(options: ServeOptions, err: (text: string) => void = () => {}): Promise<Serving> {
   const clock = new SystemClock();
+  const tls = options.running.tls === null ? null : readTls(options.running.tls);
   const findings = new LoudFindings(clock, options.bounds.findingsLog, err);
   const fresh = options.tenants.length === 0 ? makeFreshKeys() : null;
   const tenants = fresh?.tenants ?? options.tenants;
@@ -67,9 +71,16 @@ export async function startServing(options: ServeOptions, err: (text: string) =>
     selfTestTenant: registry.selfTestNumber,
     log: (line) => err(`${escapeControl(line)}\n`),
   });
-  const ports = openPorts(options, engines, registry, findings, clock);
+  const usage = options.running.usage === null ? null : new UsageLog({ ...options.running.usage, findings });
+  const ports = openPorts({ options, engines, registry, findings, clock, tls, usage });
+  const watch =
+    options.running.tls === null
+      ? null
+      : watchTls({ clock, files: options.running.tls, replace: (next) => ports.replaceTls(next), findings });
   const close = async (): Promise<boolean> => {
+    watch?.stop();
     await ports.close();
+    await usage?.close();
     return await engines.close();
   };
   try {
@@ -127,21 +138,27 @@ interface Ports {
   readonly metrics: Gateway['metrics'];
   listen(): Promise<{ readonly url: string; readonly opsUrl: string }>;
   reconfigure(tenants: readonly TenantConfig[], options: ServeOptions): void;
+  replaceTls(tls: ListenTls): void;
   drain(graceMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
+interface PortParts {
+  readonly options: ServeOptions;
+  readonly engines: ServingEngines;
+  readonly registry: TenantRegistry;
+  readonly findings: FindingLog;
+  readonly clock: Clock;
+  readonly tls: ListenTls | null;
+  readonly usage: UsageLog | null;
+}
+
 /** The tenants' port and the operators', over all engines. */
-function openPorts(
-  options: ServeOptions,
-  engines: ServingEngines,
-  registry: TenantRegistry,
-  findings: FindingLog,
-  clock: Clock,
-): Ports {
+function openPorts({ options, engines, registry, findings, clock, tls, usage }: PortParts): Ports {
   const { guards } = engines.rules;
   const faults = faultsOf(engines.rules.faults);
   const stats = engines.stats === null ? {} : { stats: engines.stats };
+  const secure = tls === null ? {} : { tls };
   for (const { upstream } of engines.list) {
     for (const finding of capacityFindings(upstream.capacity())) findings.record(finding);
   }
@@ -157,6 +174,8 @@ function openPorts(
     ...(engines.temperatureDefault === null ? {} : { temperatureDefault: engines.temperatureDefault }),
     // The shield stands before the guard `drain` and would hide that it is off.
     ...((guards & guardBit('drain')) === 0 ? { shield: { requestsMax: 0 } } : {}),
+    ...secure,
+    ...(usage === null ? {} : { onSettled: (settlement) => usage.append(settlement) }),
     ...options.bounds,
     ...givenMarkers(options, registry),
   });
@@ -167,6 +186,7 @@ function openPorts(
     page: operatorsPage({ gateway, findings, clock, guards, faults, ...stats }),
     clock,
     at: { host: options.host, port: options.opsPort },
+    ...secure,
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
     standingHeaders: standingHeaders(guards, faults),
     hostNames: options.bounds.hostNames,
@@ -183,6 +203,10 @@ function openPorts(
       gateway.reconfigure(tenants, next.bounds);
       gateway.giveMarkers(givenMarkers(next, registry));
       operators.replaceKey(next.opsKey?.sha256 ?? null);
+    },
+    replaceTls: (next) => {
+      gateway.replaceTls(next);
+      operators.replaceTls(next);
     },
     drain: (graceMs) => gateway.drain(graceMs),
     close: async () => {

@@ -15,9 +15,9 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import type { EngineCallOptions } from '../engine-call.js';
-import { answerBytesMax, openAiBody, wantedOf } from './request.js';
 import { type EngineTls, engineAgent } from '../transport.js';
-import { OpenAiRun } from './run.js';
+import { answerBytesMax, openAiBody, wantedOf } from './request.js';
+import { type ErrorReader, OpenAiRun } from './run.js';
 
 export interface OpenAiOptions {
   /** Where the engine's `/v1` lies, such as `http://127.0.0.1:8000`. */
@@ -39,6 +39,8 @@ export interface OpenAiOptions {
   readonly clock: Clock;
   /** A prompt's tokens, template included, as the engine counts. */
   readonly count: (prompt: Prompt) => PromptCount;
+  /** How this engine's errors are read. @default by status alone */
+  readonly errors?: ErrorReader;
   /** @default FIRST_BYTE_MS_MAX */
   readonly firstByteMsMax?: number;
   /** @default IDLE_MS_MAX */
@@ -64,9 +66,9 @@ export class OpenAiUpstream implements Upstream {
   constructor(options: OpenAiOptions) {
     assert(options.models.length > 0, 'an upstream serves at least one model');
     this.#options = options;
+    this.#agent = engineAgent(options.url, options.tls);
     const { models, answersAs = [] } = options;
     this.#answerModels = answersAs === null ? null : new Set([...models, ...answersAs]);
-    this.#agent = engineAgent(options.url, options.tls);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');
     this.#urls = { chat: new URL(`${base}/v1/chat/completions`), text: new URL(`${base}/v1/completions`) };
     this.#headers = [
@@ -113,7 +115,7 @@ export class OpenAiUpstream implements Upstream {
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
     const streamed = request.streamed ?? true;
     const wanted = wantedOf(request, this.#answerModels, this.#options.features ?? NO_FEATURES);
-    const run = new OpenAiRun(this.#call(request, streamed), streamed, wanted, {
+    const heard: UpstreamSink = {
       started: (counts) => sink.started(counts),
       text: (piece, tokens) => sink.text(piece, tokens),
       piece: (piece, tokens) => sink.piece(piece, tokens),
@@ -122,13 +124,13 @@ export class OpenAiUpstream implements Upstream {
         this.#open.delete(run);
         sink.released();
       },
-    });
+    };
+    const run = new OpenAiRun(this.#call(request, streamed), streamed, wanted, heard, this.#options.errors);
     this.#open.add(run);
     return run;
   }
 
-  /** `engineFields`: what this engine needs beside the API's own fields. @default none */
-  selfTest(signal: AbortSignal, engineFields: UpstreamRequest['engineFields'] = {}): Promise<string | null> {
+  selfTest(signal: AbortSignal): Promise<string | null> {
     const request: UpstreamRequest = {
       id: freshId(),
       traceparent: `00-${freshId()}-${freshId().slice(16)}-00`,
@@ -138,7 +140,7 @@ export class OpenAiUpstream implements Upstream {
       seed: 0,
       tenant: 1,
       salt: '',
-      engineFields,
+      engineFields: {},
       streamed: false,
     };
     return new Promise((resolve) => {
