@@ -136,3 +136,6 @@ export const TOP_LOGPROBS_MAX = 20;
 /** Images, sound and files in one request, and the characters of their base64 together: 4.5 MB of data. */
 export const DATA_PARTS_MAX = 64;
 export const DATA_CHARACTERS_MAX: number = 6 * 1024 * 1024;
+
+/** Live markers that operators give: an index of them is made in well under a second, at the start and at a reload. */
+export const MARKERS_GIVEN_MAX = 10_000;

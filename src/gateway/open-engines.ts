@@ -6,6 +6,7 @@ import type { Marker } from '../markers/marker.js';
 import type { Upstream } from '../upstream/upstream.js';
 import { Engine, requestTokensMax } from './engine.js';
 import { findingsOf } from './findings.js';
+import type { HoldBack } from './guard/channel.js';
 import { LiveMarkers } from './live-markers.js';
 import type { RelayContext } from './relay-context.js';
 import { WaitingRoom, type WaitingOptions } from './waiting.js';
@@ -18,6 +19,7 @@ export interface EnginesOptions
   readonly upstreams: readonly Upstream[];
   readonly engineNames?: readonly string[];
   readonly markers?: readonly Marker[];
+  readonly holdBack?: HoldBack;
   /** @default true */
   readonly sentinels?: boolean;
   readonly tenantCount: number;
@@ -33,7 +35,7 @@ export function openEngines(options: EnginesOptions): readonly Engine[] {
     const got = `${upstreams.length} with the names ${names.join(', ')}`;
     throw new CodedError('usage', `Expected at least one upstream, and for each a name of its own, got ${got}.`);
   }
-  const markers = new LiveMarkers(options.markers);
+  const markers = new LiveMarkers(options.markers, options.holdBack);
   return upstreams.map((upstream, index) => openEngine(options, upstream, names[index]!, markers));
 }
 

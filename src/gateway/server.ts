@@ -11,6 +11,7 @@ import {
   type ListenAt,
   Listener,
   type ListenerOptions,
+  type ListenTls,
   type ModelRow,
   modelsJson,
   oneModelJson,
@@ -19,6 +20,7 @@ import {
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
+import type { HoldBack } from './guard/channel.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { type Engine, engineOut } from './engine.js';
 import { advertisedLimit, openEngines } from './open-engines.js';
@@ -61,6 +63,11 @@ export interface GatewayOptions {
   readonly closeGraceMs?: number;
   /** Live markers: what must turn up in answers to its owner, a tenant's name, only. */
   readonly markers?: readonly Marker[];
+  /**
+   * How much of the end of an answer is held back while markers are live: null, what may become part of one; a number, at least so
+   * many characters; 0, nothing, so that up to eleven characters of a marker leave before it is recognised. @default null
+   */
+  readonly holdBack?: HoldBack;
   /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
   readonly sentinels?: boolean;
   /** Between sentinels of each engine that nobody's suspicion asked for, while it has traffic; 0: none. @default PATROL_EVERY_MS */
@@ -69,8 +76,16 @@ export interface GatewayOptions {
   readonly onSettled?: (settlement: Settlement) => void;
   /** What goes on for clients that left before the first token. @default the bounds of `bounds.ts` */
   readonly shield?: ShieldBounds;
+  /** @default http */
+  readonly tls?: ListenTls;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
+}
+
+/** Markers that operators gave; the owner of each is a tenant's name. */
+export interface GivenMarkers {
+  readonly markers: readonly Marker[];
+  readonly holdBack: HoldBack;
 }
 
 /** What can change while requests are open. */
@@ -157,6 +172,7 @@ export class Gateway {
       clock,
       standingHeaders: standing,
       handle: (request, response, expectsContinue) => this.#handle(request, response, expectsContinue),
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
       ...options.socketBounds,
     });
   }
@@ -186,7 +202,12 @@ export class Gateway {
   async listen(at: ListenAt): Promise<{ readonly port: number; readonly url: string }> {
     this.#hosts = new HostRule(at.host, this.#options.hostNames);
     const { port } = await this.#listener.listen(at);
-    return { port, url: urlOf(at.host, port) };
+    return { port, url: urlOf(at.host, port, this.#listener.scheme) };
+  }
+
+  /** Another certificate for connections from now on. Throws where it and its key are no pair. */
+  replaceTls(tls: ListenTls): void {
+    this.#listener.replaceTls(tls);
   }
 
   /** Of the tenants there are, and of those that are gone and have something open. */
@@ -224,6 +245,11 @@ export class Gateway {
     }
     this.#bodyBytesMax = bounds.bodyBytesMax;
     for (const { room } of this.engines) room.setBounds({ ...bounds, tenants: registry.tenants.length });
+  }
+
+  /** Live markers instead of those before, for answers that begin from now on. Engines share what is live. */
+  giveMarkers({ markers, holdBack }: GivenMarkers): void {
+    this.engines[0]!.watch.markers.give(markers, holdBack);
   }
 
   /**
@@ -354,8 +380,8 @@ export function shuttingDown(): CodedError {
   return new CodedError('shutting_down', 'The server is shutting down; send the request again later.');
 }
 
-export function urlOf(host: string, port: number): string {
-  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
+export function urlOf(host: string, port: number, scheme: 'http' | 'https'): string {
+  return `${scheme}://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
 }
 
 export function pathOf(request: IncomingMessage): string {

@@ -44,6 +44,15 @@ export function answeredJson(got: Got): unknown {
   }
 }
 
+/** A picture or a file is no text, and how many tokens it becomes is known only when an engine has it: no number is better than a wrong one. */
+export function countsTextOnly(): CodedError {
+  return new CodedError(
+    'invalid_request',
+    'Expected a prompt of text, got parts that are none: the engine that serves this model can not count them.',
+    { param: 'messages' },
+  );
+}
+
 /** The engine was asked for a count and gave none. */
 export function cannotCount(): CodedError {
   return new CodedError('engine_unavailable', 'The engine could not count the prompt; send the request again later.', {

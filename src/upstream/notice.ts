@@ -6,6 +6,7 @@ import { escapeControl } from '../base/text.js';
  * number that would admit anything. `pair-mismatch`: nodes that must not be paired. `no-salt`, `no-prefill-count`,
  * `repeats-elsewhere`: what can't be done through what stands in front. `stalled`: what waits in it makes no progress.
  * `foreign-requests`: it works for somebody else too, past the gateway. `slots-hidden`: what it holds can't be seen.
+ * `pool-exceeded`: it ran out of pool under requests that were counted to fit.
  * `corruption-said`: the engine itself says that KV pages were not what they had to be.
  */
 export type NoticeKind =
@@ -25,6 +26,7 @@ export type NoticeKind =
   | 'stalled'
   | 'foreign-requests'
   | 'slots-hidden'
+  | 'pool-exceeded'
   | 'corruption-said';
 
 export type NoticeSeverity = 'critical' | 'high' | 'medium' | 'low' | 'info';

@@ -199,7 +199,7 @@ describe('one pool for all slots of llama-server', () => {
 
   test('a pool that was exceeded all the same is a failure of the engine, whole and streamed', async () => {
     for (const streamed of [false, true]) {
-      const { upstream, server } = await served();
+      const { upstream, server, notice } = await served();
       server.isHeld = true;
       const both = [
         ask(upstream, { prompt: text(2500), streamed }),
@@ -209,6 +209,7 @@ describe('one pool for all slots of llama-server', () => {
       server.isHeld = false;
       server.wake();
       for (const { end } of await Promise.all(both)) assert.ok(end.kind === 'failed' && end.code === 'engine_failed');
+      assert.match((await notice('pool-exceeded')).words, /ended every request/);
     }
   });
 });
@@ -289,6 +290,21 @@ describe('the numbers of a llama-server', () => {
     await until(() => upstream.health().isUp);
     await server.close();
     await until(() => !upstream.health().isUp);
+  });
+
+  test('what a template may write is rendered with what it may write it from, and a picture is not counted as nothing', async () => {
+    const { upstream, server } = await served();
+    const messages = [{ role: 'user', content: 'hi' }];
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const rich = { messages, tools, fields: { tool_choice: 'auto' }, hasData: false };
+    await countNow(upstream, { kind: 'chat', messages, rich });
+    const [asked] = server.requests.filter(({ path }) => path === '/apply-template');
+    assert.deepEqual(asked!.body, { messages, tools, tool_choice: 'auto' });
+    const picture = { kind: 'chat', messages, rich: { ...rich, hasData: true } } as const;
+    assert.throws(
+      () => upstream.count(picture),
+      (error) => error instanceof CodedError && error.code === 'invalid_request',
+    );
   });
 
   test('a chat is rendered and counted by the server, and a template that refuses is the prompt’s fault', async () => {

@@ -4,6 +4,8 @@ import { type AskEngine, COUNT_BYTES_MAX, COUNT_MS_MAX } from '../counted-there.
 import { nodeName, type NoticeKind, type NoticeSeverity, type NoticeSink, shownFigure, shownName } from '../notice.js';
 import { OpenAiUpstream } from '../openai/adapter.js';
 import { EndpointReader, failedReading, type Got, type NodeReading, NodeWatcher } from '../poll.js';
+import { selfTestOf } from '../self-test.js';
+import { asShape, field } from '../shapes.js';
 import type { EngineTls } from '../transport.js';
 import type {
   Capacity,
@@ -12,6 +14,7 @@ import type {
   Upstream,
   UpstreamDescription,
   UpstreamEnd,
+  UpstreamFeature,
   UpstreamHealth,
   UpstreamRequest,
   UpstreamRun,
@@ -43,6 +46,8 @@ export interface LlamaOptions {
   readonly slots?: 'shared' | 'per-tenant';
   /** At most as many as it has slots. @default its slots */
   readonly runningMax?: number;
+  /** What requests may ask of it. @default LLAMA_FEATURES */
+  readonly features?: ReadonlySet<UpstreamFeature>;
   readonly clock: Clock;
   /** A prompt's tokens, template included. @default the server's own `/apply-template` and `/tokenize` */
   readonly count?: (prompt: Prompt) => PromptCount;
@@ -59,6 +64,14 @@ export interface LlamaOptions {
 
 /** Tokens of the shared pool that are kept for self-tests, which wait in nobody's queue. */
 export const SELF_TEST_TOKENS = 16;
+
+export const LLAMA_FEATURES: ReadonlySet<UpstreamFeature> = new Set<UpstreamFeature>([
+  'sampling',
+  'tools',
+  'response-format',
+  'logprobs',
+  'reasoning',
+]);
 
 export const LLAMA_PATHS = ['/props', '/slots', '/v1/models'] as const;
 
@@ -91,6 +104,8 @@ export class LlamaUpstream implements Upstream {
     this.#readMs = clock.wallMs();
     this.#inner = new OpenAiUpstream({
       ...options,
+      features: options.features ?? LLAMA_FEATURES,
+      errors: (_, error) => this.#heedError(error),
       context: 1,
       pool: null,
       runningMax: 1,
@@ -226,7 +241,10 @@ export class LlamaUpstream implements Upstream {
   }
 
   async #testIn(slot: number, signal: AbortSignal): Promise<string | null> {
-    const words = await this.#inner.selfTest(signal, { id_slot: slot, cache_prompt: false });
+    const engineFields = { id_slot: slot, cache_prompt: false };
+    const start = (request: UpstreamRequest, sink: UpstreamSink) =>
+      this.#inner.start({ ...request, engineFields }, sink);
+    const words = await selfTestOf({ start }, signal);
     if (words === null) this.#table.finished(slot);
     else {
       this.#table.cutShort(slot, () => {});
@@ -255,6 +273,15 @@ export class LlamaUpstream implements Upstream {
   /** Whether what the slot kept may serve this request: its own tenant's, or anybody's with the guard off. */
   #mayReuse(request: UpstreamRequest, lease: SlotLease): boolean {
     return request.salt === '' || (this.#o.slots === 'per-tenant' && lease.isOwn);
+  }
+
+  /** All that ran has ended because the pool was full: what was counted and what was there are not the same. */
+  #heedError(error: unknown): null {
+    const message = field(asShape(error) ?? {}, 'message');
+    if (typeof message === 'string' && message.startsWith(POOL_EXCEEDED)) {
+      this.#notice('pool-exceeded', 'high', 'its pool was full, and it ended every request that ran in it');
+    }
+    return null;
   }
 
   #heedEnd(end: UpstreamEnd): void {
@@ -333,6 +360,8 @@ export class LlamaUpstream implements Upstream {
     this.#o.onNotice?.({ kind, severity, node: this.#node, words });
   }
 }
+
+const POOL_EXCEEDED = 'Context size has been exceeded';
 
 /** An owner of slots that no tenant is: they are numbered from 1. */
 const SELF_TEST_TENANT = 0;

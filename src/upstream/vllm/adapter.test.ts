@@ -11,6 +11,7 @@ import { countNow, runUpstreamCases } from '../../../test/cases/upstream.js';
 import { ask } from '../../../test/support/ask-upstream.js';
 import { VllmDouble, type VllmDoubleOptions } from '../../../test/support/vllm-double.js';
 import type { UpstreamNotice } from '../notice.js';
+import type { UpstreamRun } from '../upstream.js';
 import { type VllmOptions, VllmUpstream } from './adapter.js';
 
 const clock = new SystemClock();
@@ -142,6 +143,22 @@ describe('the adapter of vLLM', () => {
       [[true, false]],
     );
     assert.equal(await countNow(upstream, { kind: 'text', text: 'hé' }), 3);
+  });
+
+  test('tools and reasoning are counted with the chat, and a picture is not counted as nothing', async () => {
+    const { server, upstream } = await served();
+    const messages = [{ role: 'user', content: 'hi' }];
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const rich = { messages, tools, fields: { reasoning_effort: 'low' }, hasData: false };
+    await countNow(upstream, { kind: 'chat', messages, rich });
+    const [asked] = server.requests.filter(({ path }) => path === '/tokenize');
+    assert.deepEqual([asked!.body.tools, asked!.body.chat_template_kwargs], [tools, { reasoning_effort: 'low' }]);
+    const picture = { kind: 'chat', messages, rich: { ...rich, hasData: true } } as const;
+    assert.throws(
+      () => upstream.count(picture),
+      (error) => error instanceof CodedError && error.code === 'invalid_request',
+    );
+    assert.ok(upstream.describe().features?.has('tools'));
   });
 
   const counts: [string, number, string, string][] = [
@@ -309,6 +326,29 @@ describe('a vLLM server whose queue stands still', () => {
     assert.ok(end.kind === 'failed' && end.code === 'engine_unavailable');
     await notice('back');
     assert.equal(server.stuck.length, 0);
+  });
+
+  test('what another of its engines gets on with is left alone', async () => {
+    const { server, upstream, notice } = await served({}, { stallMs: 150 });
+    server.instead = ({ path, body }, response) => {
+      if (!path.endsWith('completions') || body.prompt !== 'slow') return false;
+      // One of two engines stands still, and this request is at the other one.
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const more = (): void => {
+        if (response.destroyed) return;
+        response.write('data: {"choices":[{"text":"a","finish_reason":null}]}\n\n');
+        clock.after(10, more);
+      };
+      more();
+      return true;
+    };
+    let run: UpstreamRun | null = null;
+    const slow = ask(upstream, { prompt: { kind: 'text', text: 'slow' }, maxTokens: 10_000 }, (each) => (run = each));
+    const stuck = ask(upstream, { prompt: tooLong });
+    await notice('stalled');
+    assert.equal((await stuck).end.kind, 'failed');
+    run!.abort();
+    assert.equal((await slow).end.kind, 'aborted', 'it went on until its client left');
   });
 
   test('a client that leaves a standing queue ends its request as its own abort', async () => {

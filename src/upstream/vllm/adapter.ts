@@ -12,6 +12,7 @@ import type {
   Upstream,
   UpstreamDescription,
   UpstreamEnd,
+  UpstreamFeature,
   UpstreamHealth,
   UpstreamRequest,
   UpstreamRun,
@@ -34,6 +35,8 @@ export interface VllmOptions {
   /** The operator's own limits, in tokens: they lower what the server says, and stand in where it says nothing. @default none */
   readonly context?: number | null;
   readonly pool?: number | null;
+  /** What requests may ask of it. @default VLLM_FEATURES */
+  readonly features?: ReadonlySet<UpstreamFeature>;
   readonly clock: Clock;
   /** A prompt's tokens, template included. @default the server's own `/tokenize` */
   readonly count?: (prompt: Prompt) => PromptCount;
@@ -52,6 +55,15 @@ export interface VllmOptions {
 export const RUNNING_MAX = 256;
 /** Between two readings while a queue stands still. */
 const LOOK_AGAIN_MS = 1_000;
+
+/** Tools are refused by a server that was started without its parser for them. */
+export const VLLM_FEATURES: ReadonlySet<UpstreamFeature> = new Set<UpstreamFeature>([
+  'sampling',
+  'tools',
+  'response-format',
+  'logprobs',
+  'reasoning',
+]);
 
 export const VLLM_PATHS = ['/version', '/v1/models', '/metrics'] as const;
 
@@ -89,6 +101,7 @@ export class VllmUpstream implements Upstream {
     this.#readMs = clock.wallMs();
     this.#inner = new OpenAiUpstream({
       ...options,
+      features: options.features ?? VLLM_FEATURES,
       context: 1,
       pool: null,
       runningMax: options.runningMax ?? RUNNING_MAX,
