@@ -1,7 +1,6 @@
 /** The engines of a gateway, made of its upstreams. */
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
-import { effectiveLimit } from '../handoff/admission.js';
 import type { Marker } from '../markers/marker.js';
 import type { Upstream } from '../upstream/upstream.js';
 import { Engine, requestTokensMax } from './engine.js';
@@ -82,17 +81,4 @@ function newRoom(options: EnginesOptions, upstream: Upstream): WaitingRoom {
     ...(waitingMax === undefined ? {} : { waitingMax }),
     ...(waitMsMax === undefined ? {} : { waitMsMax }),
   });
-}
-
-/**
- * The largest prompt that every engine in service of the model takes: what a tenant may rely on wherever its requests go. Where none
- * is in service, of all that have it. Null: no engine says.
- */
-export function advertisedLimit(engines: readonly Engine[], model: string): number | null {
-  const having = engines.filter((engine) => engine.serves(model));
-  const serving = having.filter((engine) => engine.isServing);
-  const limits = (serving.length > 0 ? serving : having).flatMap(
-    ({ upstream }) => effectiveLimit(upstream.capacity())?.tokens ?? [],
-  );
-  return limits.length === 0 ? null : Math.min(...limits);
 }

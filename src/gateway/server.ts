@@ -4,7 +4,7 @@ import { CodedError } from '../base/errors.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
 import type { Marker } from '../markers/marker.js';
-import type { Upstream, UpstreamFeature } from '../upstream/upstream.js';
+import type { Upstream } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,
   HostRule,
@@ -12,9 +12,6 @@ import {
   Listener,
   type ListenerOptions,
   type ListenTls,
-  type ModelRow,
-  modelsJson,
-  oneModelJson,
   type Route,
 } from '../wire/index.js';
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
@@ -23,7 +20,8 @@ import { Exchange, type ExchangeContext } from './exchange.js';
 import type { HoldBack } from './guard/channel.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { type Engine, engineOut } from './engine.js';
-import { advertisedLimit, openEngines } from './open-engines.js';
+import { commonFeatures, modelsAnswer, modelsOf } from './models.js';
+import { openEngines } from './open-engines.js';
 import { Ladder } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
 import { Shield, type ShieldBounds } from './shield.js';
@@ -195,7 +193,7 @@ export class Gateway {
 
   /** The names of the models of all engines, each once. */
   get models(): readonly string[] {
-    return [...new Set(this.engines.flatMap(({ upstream }) => upstream.describe().models))];
+    return modelsOf(this.engines);
   }
 
   /** Rejects with CodedError `usage` when the port can't be had. */
@@ -339,22 +337,10 @@ export class Gateway {
     if (path === '/v1/models' || path.startsWith('/v1/models/')) {
       requireMethod(request, 'GET');
       this.#ladder.authenticate(exchange);
-      exchange.answer(200, this.#models(path));
+      exchange.answer(200, modelsAnswer(path, this.engines, this.#startedS));
       return;
     }
     throw new CodedError('not_found', 'Expected the path of a route that is served here, got another one.');
-  }
-
-  #models(path: string): string {
-    const rows: ModelRow[] = this.models.map((id) => ({
-      id,
-      createdS: this.#startedS,
-      maxModelLen: advertisedLimit(this.engines, id),
-    }));
-    if (path === '/v1/models') return modelsJson(rows);
-    const row = rows.find((each) => each.id === decoded(path.slice('/v1/models/'.length)));
-    if (row === undefined) throw new CodedError('not_found', 'Expected the name of a model that is served here.');
-    return oneModelJson(row);
   }
 }
 
@@ -396,18 +382,4 @@ export function requireMethod(request: IncomingMessage, method: 'GET' | 'POST'):
   throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`, {
     allow: method === 'GET' ? 'GET, HEAD' : method,
   });
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-/** What can be asked of every one of them. */
-function commonFeatures(engines: readonly Engine[]): ReadonlySet<UpstreamFeature> {
-  const [first, ...others] = engines.map(({ upstream }) => upstream.describe().features ?? new Set<UpstreamFeature>());
-  return new Set([...(first ?? [])].filter((feature) => others.every((each) => each.has(feature))));
 }
