@@ -98,6 +98,7 @@ describe('engines in the file', () => {
     assert.deepEqual(others, {
       wait: true,
       tls: { cert: join(folder, 'tls/cert.pem'), key: '/etc/key.pem' },
+      markers: null,
       usage: { path: join(folder, 'log/usage.jsonl'), rotateBytes: 1_048_576, keep: 3 },
     });
   });
