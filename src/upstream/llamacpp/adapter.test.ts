@@ -409,6 +409,17 @@ describe('slots of llama-server', () => {
     assert.equal(server.asked.length, 2);
   });
 
+  test('a request never meets a connection that the server closes behind a stream, and is streamed whatever the tenant wants', async () => {
+    const { upstream, server } = await served();
+    for (const streamed of [true, false, true]) {
+      assert.equal((await ask(upstream, { streamed })).end.kind, 'finished');
+    }
+    assert.deepEqual(
+      server.asked.map(({ headers, body }) => [headers.connection, body.stream]),
+      Array(3).fill(['close', true]),
+    );
+  });
+
   test('a self-test takes a slot of its own and gives up when none becomes free', async () => {
     const { upstream, server } = await served({ slots: 1 });
     const two = await Promise.all([1, 2].map(() => upstream.selfTest(AbortSignal.timeout(5000))));

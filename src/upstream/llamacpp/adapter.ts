@@ -106,6 +106,8 @@ export class LlamaUpstream implements Upstream {
       ...options,
       features: options.features ?? LLAMA_FEATURES,
       errors: (_, error) => this.#heedError(error),
+      // It answers a stream with `Keep-Alive`, and closes the connection behind it at once.
+      keepsConnections: false,
       context: 1,
       pool: null,
       runningMax: 1,
@@ -267,7 +269,8 @@ export class LlamaUpstream implements Upstream {
   #withSlot(request: UpstreamRequest, lease: SlotLease): UpstreamRequest {
     const { slot_id: _, ...fields } = request.engineFields;
     const engineFields = { ...fields, id_slot: lease.slot, cache_prompt: this.#mayReuse(request, lease) };
-    return { ...request, engineFields };
+    // Of a client that leaves, the server finds out while it writes: a whole answer would be made to its end for nobody.
+    return { ...request, engineFields, streamed: true };
   }
 
   /** Whether what the slot kept may serve this request: its own tenant's, or anybody's with the guard off. */
@@ -397,10 +400,7 @@ class LlamaRun implements UpstreamRun {
 
   take(lease: SlotLease): void {
     const inner = this.#ports.begin(lease, {
-      started: (counts) => {
-        this.#hadAnswer = true;
-        this.#sink.started(counts);
-      },
+      started: (counts) => this.#sink.started(counts),
       text: (piece, tokens) => {
         this.#hadAnswer = true;
         this.#sink.text(piece, tokens);

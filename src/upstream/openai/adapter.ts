@@ -36,6 +36,8 @@ export interface OpenAiOptions {
   readonly clock: Clock;
   /** A prompt's tokens, template included, as the engine counts. */
   readonly count: (prompt: Prompt) => PromptCount;
+  /** False: it closes a connection after an answer without saying so, and a request on it would be lost. @default true */
+  readonly keepsConnections?: boolean;
   /** How this engine's errors are read. @default by status alone */
   readonly errors?: ErrorReader;
   /** @default FIRST_BYTE_MS_MAX */
@@ -80,6 +82,7 @@ export class OpenAiUpstream implements Upstream {
     this.#headers = [
       'content-type',
       'application/json',
+      ...(options.keepsConnections === false ? ['connection', 'close'] : []),
       ...(options.key === null ? [] : ['authorization', `Bearer ${options.key}`]),
     ];
   }
