@@ -11,7 +11,15 @@ import {
 } from '../gateway/bounds.js';
 import { FAULTS } from '../handoff/faults.js';
 import { GUARDS } from '../handoff/guards.js';
+import {
+  USAGE_KEEP,
+  USAGE_KEEP_MAX,
+  USAGE_ROTATE_BYTES,
+  USAGE_ROTATE_BYTES_MAX,
+  USAGE_ROTATE_BYTES_MIN,
+} from './usage-log.js';
 import { BODY_BYTES_MAX } from '../wire/index.js';
+import { type FileUpstream, UPSTREAM_EXAMPLE, UPSTREAM_SHAPE } from './config-upstreams.js';
 import * as defaults from './defaults.js';
 
 export const CONFIG_SCHEMA_TITLE = 'cofferdam.yaml';
@@ -28,7 +36,6 @@ const BODY_BYTES_BOUND: number = 32 * 1024 * 1024;
 const BODY_BYTES_LEAST = 1024;
 const TEN_MINUTES_MS = 600_000;
 
-const tokens = (min: number, max: number): CountShape => ({ kind: 'count', min, max, unit: 'tokens', suffixes: true });
 const number = (unit: string, min: number, max: number): CountShape => ({
   kind: 'count',
   min,
@@ -38,74 +45,6 @@ const number = (unit: string, min: number, max: number): CountShape => ({
 });
 const PORT: CountShape = { kind: 'count', min: 0, max: 65_535, unit: '', suffixes: false };
 const HOST_PATTERN = '[A-Za-z0-9.:_[\\]%\\-]{1,255}';
-
-const EMBEDDED: RecordShape = {
-  kind: 'record',
-  fields: [
-    {
-      name: 'kind',
-      shape: { kind: 'choice', of: ['embedded'] },
-      words: 'What stands behind the gateway',
-      required: true,
-      default: 'embedded',
-    },
-    {
-      name: 'model',
-      shape: { kind: 'choice', of: ['lab'] },
-      words: 'The model that it serves',
-      default: 'lab',
-    },
-    {
-      name: 'context',
-      shape: tokens(defaults.CONTEXT_TOKENS_MIN, defaults.CONTEXT_TOKENS_MAX),
-      words: 'The context that tenants are told',
-      default: defaults.DEFAULT_CONTEXT_TOKENS,
-      flag: '--context',
-    },
-    {
-      name: 'prefill-pool',
-      shape: tokens(defaults.PAGE_TOKENS_MIN, defaults.POOL_TOKENS_MAX),
-      words: 'The KV pool of prefill',
-      default: defaults.DEFAULT_PREFILL_POOL_TOKENS,
-      flag: '--prefill-pool',
-    },
-    {
-      name: 'decode-pool',
-      shape: tokens(defaults.PAGE_TOKENS_MIN, defaults.POOL_TOKENS_MAX),
-      words: 'The KV pool of decode',
-      default: defaults.DEFAULT_DECODE_POOL_TOKENS,
-      flag: '--decode-pool',
-    },
-    {
-      name: 'page-size',
-      shape: { ...tokens(defaults.PAGE_TOKENS_MIN, defaults.PAGE_TOKENS_MAX), suffixes: false, powerOfTwo: true },
-      words: 'The size of a page of KV; pools are multiples of it',
-      default: defaults.DEFAULT_PAGE_TOKENS,
-      flag: '--page-size',
-    },
-    {
-      name: 'max-running',
-      shape: number('requests', 1, defaults.RUNNING_MAX_MAX),
-      words: 'How many requests run at once',
-      default: defaults.DEFAULT_RUNNING_MAX,
-      flag: '--max-running',
-    },
-    {
-      name: 'prefix-cache',
-      shape: { kind: 'switch' },
-      words: "Whether a prompt's pages are kept for the same tenant's next ones",
-      default: true,
-      flag: '--no-prefix-cache',
-    },
-    {
-      name: 'zero-on-release',
-      shape: { kind: 'switch' },
-      words: 'Whether every page is overwritten with zeros when it is given back',
-      default: false,
-      flag: '--zero-on-release',
-    },
-  ],
-};
 
 const LISTEN: Field = {
   name: 'listen',
@@ -138,6 +77,27 @@ const LISTEN: Field = {
         },
         words: 'Further names under which clients reach both ports: others are refused in `Host`',
         default: [],
+      },
+      {
+        name: 'tls',
+        words: 'Certificate and key of both ports; read again when they change. Without them the ports speak http',
+        shape: {
+          kind: 'record',
+          fields: [
+            {
+              name: 'cert',
+              shape: { kind: 'text', pattern: '.{1,4095}', words: 'a file of certificates in PEM, the own one first' },
+              words: 'The certificate',
+              flag: '--tls-cert',
+            },
+            {
+              name: 'key',
+              shape: { kind: 'text', pattern: '.{1,4095}', words: 'a file with a private key in PEM' },
+              words: 'Its private key, without a passphrase',
+              flag: '--tls-key',
+            },
+          ],
+        },
       },
     ],
   },
@@ -247,6 +207,40 @@ const LIMITS: Field = {
   },
 };
 
+const USAGE: Field = {
+  name: 'usage',
+  words: 'A log of settled requests: who, where, how many tokens, how it ended; never text',
+  shape: {
+    kind: 'record',
+    fields: [
+      {
+        name: 'path',
+        shape: { kind: 'text', pattern: '.{1,4000}', words: 'a file, made where it is not there' },
+        words: 'Where it is written, a line of JSON each. Not said: nowhere',
+        flag: '--usage',
+      },
+      {
+        name: 'rotate-bytes',
+        shape: {
+          kind: 'count',
+          min: USAGE_ROTATE_BYTES_MIN,
+          max: USAGE_ROTATE_BYTES_MAX,
+          unit: 'bytes',
+          suffixes: true,
+        },
+        words: 'From this size on the file is renamed to `PATH.1`, that to `PATH.2`, and a new one begins',
+        default: USAGE_ROTATE_BYTES,
+      },
+      {
+        name: 'keep',
+        shape: number('files', 1, USAGE_KEEP_MAX),
+        words: 'How many renamed files are kept',
+        default: USAGE_KEEP,
+      },
+    ],
+  },
+};
+
 const UNSAFE: readonly Field[] = [
   {
     name: 'guards',
@@ -296,9 +290,26 @@ export const SERVE_SHAPE: RecordShape = {
     LIMITS,
     {
       name: 'upstreams',
-      words: 'What serves behind the gateway',
+      words: 'What serves behind the gateway: the embedded engine alone, or engines that are there',
       default: [{ kind: 'embedded' }],
-      shape: { kind: 'list', min: 1, max: 1, item: { kind: 'tagged', tag: 'kind', variants: { embedded: EMBEDDED } } },
+      shape: { kind: 'list', min: 1, max: defaults.NODES_MAX, item: UPSTREAM_SHAPE },
+      flag: '--upstream',
+      example: UPSTREAM_EXAMPLE,
+    },
+    {
+      name: 'start',
+      shape: { kind: 'choice', of: ['refuse', 'wait'] },
+      words: 'When an engine can not be reached at the start: refuse to start, or wait until it answers',
+      default: 'refuse',
+      flag: '--wait',
+    },
+    {
+      name: 'secret',
+      shape: { kind: 'secret', whole: true },
+      words:
+        'What salts are made from: replicas with one secret behave as one. Not said: each start draws its own, and prefix caches begin anew',
+      flag: '--secret',
+      example: ['secret: env:COFFERDAM_SECRET'],
     },
     {
       name: 'on-small-pool',
@@ -339,6 +350,7 @@ export const SERVE_SHAPE: RecordShape = {
         ],
       },
     },
+    USAGE,
     ...UNSAFE,
     {
       name: 'output',
@@ -358,7 +370,12 @@ export const CONFIG_KEYS_MAX: number = KEYS_MAX;
  * undefined.
  */
 export interface FileValues {
-  readonly listen?: { readonly host?: string; readonly port?: number; readonly names?: readonly string[] };
+  readonly listen?: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly names?: readonly string[];
+    readonly tls?: { readonly cert?: string; readonly key?: string };
+  };
   readonly operators?: { readonly port?: number; readonly key?: string };
   readonly tenants?: readonly (
     | { readonly name?: string; readonly keys?: readonly (string | undefined)[] }
@@ -370,10 +387,10 @@ export interface FileValues {
     readonly wait?: number;
     readonly body?: number;
   };
-  readonly upstreams?: readonly (
-    | { readonly 'prefill-pool'?: number; readonly 'decode-pool'?: number; readonly 'page-size'?: number }
-    | undefined
-  )[];
+  readonly upstreams?: readonly (FileUpstream | undefined)[];
+  readonly secret?: string;
+  readonly usage?: { readonly path?: string; readonly 'rotate-bytes'?: number; readonly keep?: number };
+  readonly start?: string;
   readonly drain?: { readonly timeout?: number };
   readonly findings?: { readonly log?: string };
   readonly guards?: { readonly mode?: string; readonly disabled?: readonly string[] };

@@ -23,6 +23,16 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly opsPort?: string;
   readonly opsKey?: string;
   readonly tenant?: readonly string[];
+  readonly upstream?: readonly string[];
+  readonly engineKey?: string;
+  readonly tokenizer?: string;
+  readonly upstreamLimit?: string;
+  readonly upstreamCa?: string;
+  readonly wait?: boolean;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly secret?: string;
+  readonly usage?: string;
   readonly onSmallPool?: string;
   readonly trace?: string;
   readonly config?: string;

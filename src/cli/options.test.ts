@@ -52,6 +52,8 @@ test('without a flag, everything has its default', () => {
       drainMs: 1_000,
       findingsLog: 'none',
     },
+    upstreams: [],
+    running: { wait: false, tls: null, secret: null, usage: null },
     warnings: [],
   });
 });

@@ -42,7 +42,10 @@ function loadWhole(path: string, flags: ServeFlags, world: OptionWorld): Loaded 
 /** Which flags take the place of what the file says. */
 function overrides(file: ConfigFile, flags: ServeFlags): string[] {
   const isOverridden = overridden(flags);
-  return file.leaves
+  const engines = flags.upstream !== undefined && file.upstreams.length > 0;
+  const replaced = engines ? [`\`--upstream\` overrides \`upstreams\` of ${file.path}`] : [];
+  const leaves = file.leaves
     .filter(({ given, field }) => given && field.flag !== undefined && isOverridden(field.flag))
     .map(({ path, field }) => `\`${field.flag}\` overrides \`${path}\` of ${file.path}`);
+  return [...replaced, ...leaves];
 }

@@ -5,6 +5,8 @@ export interface TenantAccount {
   readonly tenant: Tenant;
   running: number;
   waiting: number;
+  /** Tokens that what waits has asked for, whole pages. */
+  waitingTokens: number;
   /** Tokens of the decode pool, whole pages: from dispatch to `end`. */
   leasedTokens: number;
   /** From `end` to `released`. */
@@ -14,5 +16,5 @@ export interface TenantAccount {
 }
 
 export function openAccount(tenant: Tenant): TenantAccount {
-  return { tenant, running: 0, waiting: 0, leasedTokens: 0, drainingTokens: 0, bodyBytes: 0 };
+  return { tenant, running: 0, waiting: 0, waitingTokens: 0, leasedTokens: 0, drainingTokens: 0, bodyBytes: 0 };
 }

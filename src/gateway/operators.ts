@@ -11,6 +11,7 @@ import {
   isLoopback,
   type ListenAt,
   Listener,
+  type ListenTls,
 } from '../wire/index.js';
 import { HEALTH_EVERY_MS, HEALTH_MS_MAX, STATE_EVERY_MS } from './bounds.js';
 import { Exchange } from './exchange.js';
@@ -44,6 +45,8 @@ export interface OperatorsOptions {
   readonly page?: OperatorsPage;
   readonly clock: Clock;
   readonly at: ListenAt;
+  /** @default http */
+  readonly tls?: ListenTls;
   /** SHA-256 of the operators' key, 64 hex digits; needed when the port is not on loopback. */
   readonly opsKeySha256?: string;
   /** True from the moment on in which the gateway takes no more requests: `/healthz` then says so. */
@@ -83,6 +86,7 @@ export class OperatorsServer {
       clock: options.clock,
       standingHeaders: options.standingHeaders ?? [],
       handle: (request, response, expectsContinue) => void this.#handle(request, response, expectsContinue),
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
     });
   }
 
@@ -98,9 +102,14 @@ export class OperatorsServer {
     this.#keyDigest = sha256 === null ? null : Buffer.from(sha256, 'hex');
   }
 
+  /** Another certificate for connections from now on. Throws where it and its key are no pair. */
+  replaceTls(tls: ListenTls): void {
+    this.#listener.replaceTls(tls);
+  }
+
   async listen(): Promise<{ readonly port: number; readonly url: string }> {
     const { port } = await this.#listener.listen(this.#options.at);
-    return { port, url: urlOf(this.#options.at.host, port) };
+    return { port, url: urlOf(this.#options.at.host, port, this.#listener.scheme) };
   }
 
   close(): Promise<void> {

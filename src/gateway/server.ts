@@ -11,6 +11,7 @@ import {
   type ListenAt,
   Listener,
   type ListenerOptions,
+  type ListenTls,
   type ModelRow,
   modelsJson,
   oneModelJson,
@@ -67,6 +68,8 @@ export interface GatewayOptions {
   readonly onSettled?: (settlement: Settlement) => void;
   /** What goes on for clients that left before the first token. @default the bounds of `bounds.ts` */
   readonly shield?: ShieldBounds;
+  /** @default http */
+  readonly tls?: ListenTls;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
 }
@@ -152,6 +155,7 @@ export class Gateway {
       clock,
       standingHeaders: standing,
       handle: (request, response, expectsContinue) => this.#handle(request, response, expectsContinue),
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
       ...options.socketBounds,
     });
   }
@@ -181,7 +185,12 @@ export class Gateway {
   async listen(at: ListenAt): Promise<{ readonly port: number; readonly url: string }> {
     this.#hosts = new HostRule(at.host, this.#options.hostNames);
     const { port } = await this.#listener.listen(at);
-    return { port, url: urlOf(at.host, port) };
+    return { port, url: urlOf(at.host, port, this.#listener.scheme) };
+  }
+
+  /** Another certificate for connections from now on. Throws where it and its key are no pair. */
+  replaceTls(tls: ListenTls): void {
+    this.#listener.replaceTls(tls);
   }
 
   /** Of the tenants there are, and of those that are gone and have something open. */
@@ -337,8 +346,8 @@ export function shuttingDown(): CodedError {
   return new CodedError('shutting_down', 'The server is shutting down; send the request again later.');
 }
 
-export function urlOf(host: string, port: number): string {
-  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
+export function urlOf(host: string, port: number, scheme: 'http' | 'https'): string {
+  return `${scheme}://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
 }
 
 export function pathOf(request: IncomingMessage): string {

@@ -11,6 +11,7 @@ import {
   WAIT_MS_MAX,
   WAITING_MAX,
 } from './bounds.js';
+import { type Place, Round } from './round.js';
 
 export { openAccount, type TenantAccount } from './account.js';
 
@@ -35,6 +36,8 @@ export interface WaitingOptions {
   readonly waitingMax?: number;
   /** @default WAIT_MS_MAX */
   readonly waitMsMax?: number;
+  /** How far a turn moves a tenant on: a tenant with half the stride has twice the turns. @default 1 for all */
+  readonly strideOf?: (account: TenantAccount) => number;
 }
 
 /** Where a ticket is. It moves forward only. */
@@ -73,7 +76,7 @@ interface Entry {
 }
 
 /** What one tenant has in this room alone. */
-interface TenantQueue {
+interface TenantQueue extends Place {
   readonly account: TenantAccount;
   readonly waiting: BoundedQueue<Entry>;
   running: number;
@@ -85,8 +88,7 @@ interface TenantQueue {
  * Who is dispatched next to one engine. A request is dispatched when a permit is free and its tokens fit what is left of the decode pool by
  * our own accounting, so that the engine never has to queue.
  *
- * Waiting is first in, first out inside a tenant, and goes round between tenants: who was served goes to the back. A request
- * that waits for room may be passed by `OVERTAKES_MAX` later ones of other tenants, and then by nobody, so that it is served
+ * Waiting is first in, first out inside a tenant, and goes round between tenants, by their strides. A request that waits for room may be passed by `OVERTAKES_MAX` later ones of other tenants, and then by nobody, so that it is served
  * as soon as what runs has ended. While there are other tenants, one of them never holds the last permit, nor the room of the
  * largest request that is admitted: a tenant that reads slowly takes nobody's turn but its own.
  */
@@ -97,8 +99,8 @@ export class WaitingRoom {
   #tenantOpenMax: number;
   #waitingMax: number;
   #waitMsMax: number;
-  /** Tenants with waiting requests, next one first. */
-  #round: TenantQueue[] = [];
+  /** Tenants with waiting requests. */
+  readonly #round: Round<TenantQueue>;
   readonly #queues = new Map<TenantAccount, TenantQueue>();
   #waiting = 0;
   #running = 0;
@@ -114,6 +116,7 @@ export class WaitingRoom {
     this.#tenantOpenMax = options.tenantOpenMax ?? TENANT_OPEN_MAX;
     this.#waitingMax = options.waitingMax ?? WAITING_MAX;
     this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
+    this.#round = new Round(({ account }) => options.strideOf?.(account) ?? 1);
   }
 
   /** Other bounds from the next request on; who waits keeps what it entered with. */
@@ -162,12 +165,13 @@ export class WaitingRoom {
   enter(account: TenantAccount, tokens: number, turn: Turn, waitedMs: number = 0): Ticket {
     this.#checkBounds(account);
     const entry = this.#newEntry(account, tokens, turn);
-    if (entry.queue.waiting.size === 0) this.#round.push(entry.queue);
+    if (entry.queue.waiting.size === 0) this.#round.join(entry.queue);
     const pushed = entry.queue.waiting.push(entry);
     assert(pushed, 'a tenant waits with more requests than it may have open');
     this.#waiting++;
     this.#waitingTokens += entry.tokens;
     account.waiting++;
+    account.waitingTokens += entry.tokens;
     this.#pump();
     if (entry.phase === 'waiting') this.#boundWait(entry, waitedMs);
     return new TicketHandle(this, entry);
@@ -187,7 +191,7 @@ export class WaitingRoom {
   #queueOf(account: TenantAccount): TenantQueue {
     let queue = this.#queues.get(account);
     if (queue === undefined) {
-      queue = { account, waiting: new BoundedQueue<Entry>(TENANT_OPEN_BOUND), running: 0, heldTokens: 0 };
+      queue = { account, waiting: new BoundedQueue<Entry>(TENANT_OPEN_BOUND), running: 0, heldTokens: 0, pass: 0 };
       this.#queues.set(account, queue);
     }
     return queue;
@@ -231,7 +235,7 @@ export class WaitingRoom {
   #leaveAll(): Entry[] {
     const left: Entry[] = [];
     for (;;) {
-      const entry = this.#round[0]?.waiting.peek();
+      const entry = this.#round.first?.waiting.peek();
       if (entry === undefined) return left;
       this.#leave(entry);
       left.push(entry);
@@ -289,11 +293,7 @@ export class WaitingRoom {
   #grant(entry: Entry): void {
     const { account } = entry;
     this.#leave(entry);
-    // Served: to the back of the round, if more of it waits.
-    if (entry.queue.waiting.size > 0) {
-      this.#round = this.#round.filter((each) => each !== entry.queue);
-      this.#round.push(entry.queue);
-    }
+    this.#round.served(entry.queue, entry.queue.waiting.size > 0);
     entry.phase = 'leased';
     account.running++;
     account.leasedTokens += entry.tokens;
@@ -312,8 +312,9 @@ export class WaitingRoom {
     entry.timer = null;
     const removed = entry.queue.waiting.remove(entry);
     assert(removed, 'a waiting request stands in the queue of its tenant');
-    if (entry.queue.waiting.size === 0) this.#round = this.#round.filter((each) => each !== entry.queue);
+    if (entry.queue.waiting.size === 0) this.#round.leave(entry.queue);
     entry.account.waiting--;
+    entry.account.waitingTokens -= entry.tokens;
     this.#waiting--;
     this.#waitingTokens -= entry.tokens;
     assert(this.#waiting >= 0 && entry.account.waiting >= 0, 'fewer requests wait than none');

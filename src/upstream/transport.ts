@@ -2,13 +2,16 @@
 import { Agent as HttpAgent, type ClientRequest, request as httpRequest, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { assert } from '../base/assert.js';
+import { isLoopback } from '../base/loopback.js';
 
-/** How an engine's certificate is checked; it always is. */
+/** How an engine's certificate is checked. */
 export interface EngineTls {
   /** Certificates (PEM) to trust instead of the system's. @default the system's */
   readonly ca?: string;
   /** The name that the certificate is for, where it is not the URL's host. @default the URL's host */
   readonly serverName?: string;
+  /** Any certificate is taken; only for an engine on loopback. @default false */
+  readonly insecure?: boolean;
 }
 
 /** Idle connections that are kept for the next request. */
@@ -25,9 +28,11 @@ export function engineAgent(url: URL, tls: EngineTls = {}): HttpAgent {
     scheduling: 'lifo' as const,
   };
   if (url.protocol !== 'https:') return new HttpAgent(options);
-  const { ca, serverName } = tls;
+  const { ca, serverName, insecure = false } = tls;
+  assert(!insecure || isLoopback(url.hostname), 'certificates go unchecked on loopback only');
   return new HttpsAgent({
     ...options,
+    rejectUnauthorized: !insecure,
     ...(ca === undefined ? {} : { ca }),
     ...(serverName === undefined ? {} : { servername: serverName }),
   });

@@ -35,6 +35,6 @@ export {
   toolCallDelta,
 } from './openai-pieces.js';
 export { SSE_EVENT_CHARACTERS_MAX, SseOverflow, SseReader } from './sse.js';
-export { type ListenAt, Listener, type ListenerOptions } from './listener.js';
+export { type ListenAt, Listener, type ListenerOptions, type ListenTls } from './listener.js';
 export { numberAsWritten } from './number-as-written.js';
 export { StopMatcher } from './stops.js';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Agent } from 'node:http';
+import type { Agent } from 'node:http';
 import { assert } from '../../base/assert.js';
 import type { Clock } from '../../base/clock.js';
 import type {
@@ -15,6 +15,7 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import type { EngineCallOptions } from '../engine-call.js';
+import { type EngineTls, engineAgent } from '../transport.js';
 import { openAiBody, wantedOf } from './request.js';
 import { type ErrorReader, OpenAiRun } from './run.js';
 
@@ -23,6 +24,8 @@ export interface OpenAiOptions {
   readonly url: URL;
   /** The engine's own key, never a tenant's; null: it knows no keys. */
   readonly key: string | null;
+  /** For an address of `https:`. @default the system's authorities */
+  readonly tls?: EngineTls;
   readonly models: readonly string[];
   /** Tokens of prompt and output together, as configured: such an endpoint says no such number that could be trusted. */
   readonly context: number;
@@ -50,10 +53,6 @@ export interface OpenAiOptions {
 export const FIRST_BYTE_MS_MAX = 300_000;
 export const IDLE_MS_MAX = 60_000;
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Idle connections that are kept for the next request. */
-const IDLE_SOCKETS_MAX = 256;
-/** Shorter than engines keep theirs (5 s is usual): a request must not meet a socket that the engine is closing. */
-const IDLE_SOCKET_MS_MAX = 2_000;
 /** Where nothing is known of pages, a page is one token. */
 const PAGE_TOKENS = 1;
 const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
@@ -61,12 +60,7 @@ const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
 /** Any OpenAI-compatible endpoint, with a configured limit. One request, one call: nothing is sent twice. */
 export class OpenAiUpstream implements Upstream {
   readonly #options: OpenAiOptions;
-  readonly #agent = new Agent({
-    keepAlive: true,
-    timeout: IDLE_SOCKET_MS_MAX,
-    maxFreeSockets: IDLE_SOCKETS_MAX,
-    scheduling: 'lifo',
-  });
+  readonly #agent: Agent;
   readonly #headers: readonly string[];
   readonly #urls: Readonly<Record<Prompt['kind'], URL>>;
   readonly #answerModels: ReadonlySet<string> | null;
@@ -75,6 +69,7 @@ export class OpenAiUpstream implements Upstream {
   constructor(options: OpenAiOptions) {
     assert(options.models.length > 0, 'an upstream serves at least one model');
     this.#options = options;
+    this.#agent = engineAgent(options.url, options.tls);
     const { models, answersAs = [] } = options;
     this.#answerModels = answersAs === null ? null : new Set([...models, ...answersAs]);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');

@@ -12,11 +12,18 @@ import type {
   UpstreamRun,
   UpstreamSink,
 } from '../upstream.js';
-import { sglangError } from './errors.js';
 import type { SglangNode } from './node.js';
 import { PairRun } from './pair-run.js';
 import { freshRoom, requestBody } from './request.js';
-import { callTo, corruptionNotice, RUNNING_MAX, SGLANG_FEATURES, servedModel, type SglangOptions } from './single.js';
+import {
+  callTo,
+  meaningOf,
+  RUNNING_MAX,
+  SGLANG_FEATURES,
+  servedModel,
+  type SglangOptions,
+  watchedSink,
+} from './single.js';
 import { pairMismatch, promptMax } from './state.js';
 
 /** Where no page size is known, nothing is admitted either. */
@@ -54,8 +61,14 @@ export class SglangPairUpstream implements Upstream {
     prefills: readonly SglangNode[],
     options: SglangOptions,
   ): Promise<SglangPairUpstream> {
-    await Promise.all([decode, ...prefills].map((node) => node.use().start()));
-    return new SglangPairUpstream(decode, prefills, options);
+    const nodes = [decode, ...prefills];
+    await Promise.all(nodes.map((node) => node.use().start()));
+    try {
+      return new SglangPairUpstream(decode, prefills, options);
+    } catch (thrown) {
+      for (const node of nodes) node.close();
+      throw thrown;
+    }
   }
 
   describe(): UpstreamDescription {
@@ -116,14 +129,18 @@ export class SglangPairUpstream implements Upstream {
         nodes: [prefill.name, this.#decode.name],
         streamed,
         wanted: wantedOf(request, new Set([this.#model]), SGLANG_FEATURES),
-        errors: (status, error) => this.#meaning(status, error),
+        errors: meaningOf(this.#decode.name, this.#o.onNotice),
         onPrefillOver: () => {
           prefill.tokensInFlight -= tokens;
           assert(prefill.tokensInFlight >= 0, 'a prefill node has no fewer tokens in flight than none');
         },
         onFault: (leg) => void (leg === 'prefill' ? prefill : this.#decode).readNow(),
       },
-      this.#watched(sink, () => this.#open.delete(run)),
+      watchedSink(
+        sink,
+        () => {},
+        () => this.#open.delete(run),
+      ),
     );
     this.#open.add(run);
     return run;
@@ -174,25 +191,6 @@ export class SglangPairUpstream implements Upstream {
       const words = `it is not paired with ${this.#decode.name}: ${why}`;
       this.#o.onNotice({ kind: 'pair-mismatch', severity: 'high', node: node.name, words });
     }
-  }
-
-  #meaning(status: number | null, error: unknown): ReturnType<typeof sglangError> {
-    const meaning = sglangError(status, error);
-    if (meaning?.guard === 'checksum') this.#o.onNotice(corruptionNotice(this.#decode.name));
-    return meaning;
-  }
-
-  #watched(sink: UpstreamSink, released: () => void): UpstreamSink {
-    return {
-      started: (counts) => sink.started(counts),
-      text: (piece, tokens) => sink.text(piece, tokens),
-      piece: (piece, tokens) => sink.piece(piece, tokens),
-      end: (end) => sink.end(end),
-      released: () => {
-        released();
-        sink.released();
-      },
-    };
   }
 }
 

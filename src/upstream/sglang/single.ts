@@ -2,7 +2,7 @@ import { CodedError } from '../../base/errors.js';
 import type { Clock } from '../../base/clock.js';
 import { FIRST_BYTE_MS_MAX, IDLE_MS_MAX } from '../openai/adapter.js';
 import { wantedOf } from '../openai/request.js';
-import { OpenAiRun } from '../openai/run.js';
+import { type ErrorReader, OpenAiRun } from '../openai/run.js';
 import type { EngineCallOptions } from '../engine-call.js';
 import type { NoticeSink } from '../notice.js';
 import { selfTestOf } from '../self-test.js';
@@ -12,6 +12,7 @@ import type {
   PromptCount,
   Upstream,
   UpstreamDescription,
+  UpstreamEnd,
   UpstreamFeature,
   UpstreamHealth,
   UpstreamRequest,
@@ -99,7 +100,12 @@ export class SglangUpstream implements Upstream {
   /** Reads the node once. Throws CodedError `usage` where no model is known; takes the node, and closes it with itself. */
   static async open(node: SglangNode, options: SglangOptions): Promise<SglangUpstream> {
     await node.use().start();
-    return new SglangUpstream(node, options);
+    try {
+      return new SglangUpstream(node, options);
+    } catch (thrown) {
+      node.close();
+      throw thrown;
+    }
   }
 
   describe(): UpstreamDescription {
@@ -141,8 +147,14 @@ export class SglangUpstream implements Upstream {
     const streamed = request.streamed ?? true;
     const call = callTo(this.#node, request, requestBody(request, this.#model, streamed, null), this.#o);
     const wanted = wantedOf(request, new Set([this.#model]), SGLANG_FEATURES);
-    const watched = this.#watched(sink, () => this.#open.delete(run));
-    const run = new OpenAiRun(call, streamed, wanted, watched, (status, error) => this.#meaning(status, error));
+    const watched = watchedSink(
+      sink,
+      (end) => {
+        if (isTransportFault(end)) void this.#node.readNow();
+      },
+      () => this.#open.delete(run),
+    );
+    const run = new OpenAiRun(call, streamed, wanted, watched, meaningOf(this.#node.name, this.#o.onNotice));
     this.#open.add(run);
     return {
       nodes: [this.#node.name],
@@ -166,30 +178,37 @@ export class SglangUpstream implements Upstream {
     const { state } = this.#node;
     return state !== null && state.role === 'single' && state.model === this.#model;
   }
-
-  #watched(sink: UpstreamSink, released: () => void): UpstreamSink {
-    return {
-      started: (counts) => sink.started(counts),
-      text: (piece, tokens) => sink.text(piece, tokens),
-      piece: (piece, tokens) => sink.piece(piece, tokens),
-      end: (end) => {
-        if (isTransportFault(end)) void this.#node.readNow();
-        sink.end(end);
-      },
-      released: () => {
-        released();
-        sink.released();
-      },
-    };
-  }
-
-  #meaning(status: number | null, error: unknown): ReturnType<typeof sglangError> {
-    const meaning = sglangError(status, error);
-    if (meaning?.guard === 'checksum') this.#o.onNotice(corruptionNotice(this.#node.name));
-    return meaning;
-  }
 }
 
-export function corruptionNotice(node: string): Parameters<NoticeSink>[0] {
-  return { kind: 'corruption-said', severity: 'critical', node, words: 'it says that KV pages were not what was sent' };
+/** `sink`, with a look at the end and at the release before it hears of them. */
+export function watchedSink(
+  sink: UpstreamSink,
+  onEnd: (end: UpstreamEnd) => void,
+  onReleased: () => void,
+): UpstreamSink {
+  return {
+    started: (counts) => sink.started(counts),
+    text: (piece, tokens) => sink.text(piece, tokens),
+    piece: (piece, tokens) => sink.piece(piece, tokens),
+    end: (end) => {
+      onEnd(end);
+      sink.end(end);
+    },
+    released: () => {
+      onReleased();
+      sink.released();
+    },
+  };
+}
+
+/** Reads the errors of a node; what it says of its own pages goes to the operators. */
+export function meaningOf(node: string, onNotice: NoticeSink): ErrorReader {
+  return (status, error) => {
+    const meaning = sglangError(status, error);
+    if (meaning?.guard === 'checksum') {
+      const words = 'it says that KV pages were not what was sent';
+      onNotice({ kind: 'corruption-said', severity: 'critical', node, words });
+    }
+    return meaning;
+  };
 }

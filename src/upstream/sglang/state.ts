@@ -120,11 +120,13 @@ function slidingPools(reading: Reading): number[] {
 function acceptLimit(info: Shape, context: number | null, pools: readonly number[] | null): number | null {
   const refused = asTokens(field(info, 'max_req_input_len'));
   if (refused === null || refused === 1 || context === null || pools === null) return null;
-  const top = asTokens(field(info, 'max_total_num_tokens')) ?? pools[0]!;
+  const said = asTokens(field(info, 'max_total_num_tokens'));
+  const top = said ?? pools[0]!;
   const slack = Math.min(context, top) - refused;
   const smallest = Math.min(...pools);
-  if (smallest >= top || slack < 0) return Math.min(refused - 1, smallest);
-  if (slack > SLACK_TOKENS_MAX) return null;
+  if (said !== null && smallest >= said) return Math.min(refused - 1, smallest);
+  // The limit was made for another pool than those that are known.
+  if (slack < 0 || slack > SLACK_TOKENS_MAX) return null;
   const own = Math.min(context, smallest) - slack - 1;
   return own < 1 ? null : Math.min(refused - 1, own);
 }
