@@ -69,7 +69,7 @@ export class OpenAiUpstream implements Upstream {
   constructor(options: OpenAiOptions) {
     assert(options.models.length > 0, 'an upstream serves at least one model');
     this.#options = options;
-    this.#agent = engineAgent(options.url, options.tls);
+    this.#agent = engineAgent(options.url, options.tls, options.keepsConnections);
     const { models, answersAs = [] } = options;
     this.#answerModels = answersAs === null ? null : new Set([...models, ...answersAs]);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');
@@ -77,7 +77,6 @@ export class OpenAiUpstream implements Upstream {
     this.#headers = [
       'content-type',
       'application/json',
-      ...(options.keepsConnections === false ? ['connection', 'close'] : []),
       ...(options.key === null ? [] : ['authorization', `Bearer ${options.key}`]),
     ];
   }
