@@ -13,6 +13,7 @@ import { countNow, runUpstreamCases } from '../../../test/cases/upstream.js';
 import { clock, closeAll, served, text, until } from '../../../test/support/llama-served.js';
 import type { UpstreamRun } from '../upstream.js';
 import { type LlamaUpstream, SELF_TEST_TOKENS } from './adapter.js';
+import { llamaError } from './errors.js';
 
 after(closeAll);
 
@@ -211,9 +212,22 @@ describe('the numbers of a llama-server', () => {
     assert.deepEqual([await verdict(4096), await verdict(4095)], ['prompt-too-long', 'admitted']);
     assert.equal((await ask(upstream, { prompt: text(4095), maxTokens: 1 })).end.kind, 'finished');
     const direct = await ask(upstream, { prompt: text(4096), maxTokens: 1 });
-    assert.ok(direct.end.kind === 'failed' && direct.end.code === 'engine_failed');
+    assert.ok(direct.end.kind === 'failed' && direct.end.code === 'context_length_exceeded');
     assert.match(direct.end.detail, /status 400, type exceed_context_size_error, code 400/);
     assert.equal(server.asked.length, 2);
+  });
+
+  test('what it calls an invalid request is one, and what it fails over is its own failure', () => {
+    const code = (status: number | null, error: unknown) => llamaError(status, error)?.code ?? null;
+    assert.equal(
+      code(400, { code: 400, message: 'unrecognized type', type: 'invalid_request_error' }),
+      'invalid_request',
+    );
+    assert.equal(code(null, { code: 400, type: 'exceed_context_size_error' }), 'context_length_exceeded');
+    assert.deepEqual(
+      [code(500, { code: 500, type: 'server_error' }), code(null, 'words'), code(503, undefined)],
+      [null, null, null],
+    );
   });
 
   for (const said of [0, -1, null, 'None', 1e300, 4096.5]) {

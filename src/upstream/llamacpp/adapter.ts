@@ -5,7 +5,6 @@ import { nodeName, type NoticeKind, type NoticeSeverity, type NoticeSink, shownF
 import { OpenAiUpstream } from '../openai/adapter.js';
 import { EndpointReader, failedReading, type Got, type NodeReading, NodeWatcher } from '../poll.js';
 import { selfTestOf } from '../self-test.js';
-import { asShape, field } from '../shapes.js';
 import type { EngineTls } from '../transport.js';
 import type {
   Capacity,
@@ -21,6 +20,7 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import { countByLlama } from './count.js';
+import { isPoolExceeded, llamaError } from './errors.js';
 import { LeaveWatch } from './leave-watch.js';
 import { LlamaRun } from './run.js';
 import { type SlotLease, SlotTable } from './slots.js';
@@ -106,7 +106,7 @@ export class LlamaUpstream implements Upstream {
     this.#inner = new OpenAiUpstream({
       ...options,
       features: options.features ?? LLAMA_FEATURES,
-      errors: (_, error) => this.#heedError(error),
+      errors: (status, error) => this.#meaning(status, error),
       // It answers a stream with `Keep-Alive`, and closes the connection behind it at once.
       keepsConnections: false,
       context: 1,
@@ -279,13 +279,12 @@ export class LlamaUpstream implements Upstream {
     return request.salt === '' || (this.#o.slots === 'per-tenant' && lease.isOwn);
   }
 
-  /** All that ran has ended because the pool was full: what was counted and what was there are not the same. */
-  #heedError(error: unknown): null {
-    const message = field(asShape(error) ?? {}, 'message');
-    if (typeof message === 'string' && message.startsWith(POOL_EXCEEDED)) {
+  /** Where all that ran has ended, what was counted and what was there are not the same. */
+  #meaning(status: number | null, error: unknown): ReturnType<typeof llamaError> {
+    if (isPoolExceeded(error)) {
       this.#notice('pool-exceeded', 'high', 'its pool was full, and it ended every request that ran in it');
     }
-    return null;
+    return llamaError(status, error);
   }
 
   #heedEnd(end: UpstreamEnd): void {
@@ -364,8 +363,6 @@ export class LlamaUpstream implements Upstream {
     this.#o.onNotice?.({ kind, severity, node: this.#node, words });
   }
 }
-
-const POOL_EXCEEDED = 'Context size has been exceeded';
 
 /** An owner of slots that no tenant is: they are numbered from 1. */
 const SELF_TEST_TENANT = 0;
