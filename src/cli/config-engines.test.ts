@@ -79,6 +79,7 @@ describe('engines in the file', () => {
       firstByteMsMax: 120_000,
       idleMsMax: 5_000,
       require: ['salt'],
+      layout: 'unknown',
       dataParts: true,
       ca: join(folder, 'ca.pem'),
       insecure: false,

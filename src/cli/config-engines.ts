@@ -94,6 +94,7 @@ class EngineFinder {
       firstByteMsMax: row['first-byte'] ?? defaults.FIRST_BYTE_MS_MAX,
       idleMsMax: row.idle ?? defaults.IDLE_MS_MAX,
       require: (row.require ?? []) as readonly Requirement[],
+      layout: (row.layout ?? 'unknown') as UpstreamOption['layout'],
       dataParts: row['data-parts'] ?? false,
       ca: this.#path(row.ca),
       insecure,

@@ -1,7 +1,7 @@
 /** What `upstreams` of `cofferdam.yaml` may hold: the embedded engine, or the engines that are already there. */
 import type { CountShape, Field, RecordShape, Shape, TaggedShape } from '../config/shape.js';
 import * as defaults from './defaults.js';
-import { REQUIREMENTS } from './upstream-options.js';
+import { LLAMA_LAYOUTS, REQUIREMENTS } from './upstream-options.js';
 
 const tokens = (min: number, max: number): CountShape => ({ kind: 'count', min, max, unit: 'tokens', suffixes: true });
 const requests = (max: number): CountShape => ({ kind: 'count', min: 1, max, unit: 'requests', suffixes: false });
@@ -191,6 +191,15 @@ const REST: readonly Field[] = [
   },
 ];
 
+/** llama-server does not say it. */
+const LAYOUT: Field = {
+  name: 'layout',
+  shape: { kind: 'choice', of: LLAMA_LAYOUTS },
+  words:
+    'How its slots lie in the KV pool: they share it (`--kv-unified`), or each has its part. Not known: they are taken to share what one takes',
+  default: 'unknown',
+};
+
 const engine = (kind: string, places: readonly Field[]): RecordShape => ({
   kind: 'record',
   fields: [kindField(kind), ...places, KEY, TOKENIZER, MODEL, CONTEXT, POOL, ...REST],
@@ -206,7 +215,7 @@ export const UPSTREAM_SHAPE: TaggedShape = {
     'sglang-pd': engine('sglang-pd', [PREFILL, DECODE]),
     router: engine('router', [URLS]),
     vllm: engine('vllm', [URLS]),
-    llamacpp: engine('llamacpp', [URLS]),
+    llamacpp: engine('llamacpp', [URLS, LAYOUT]),
     openai: engine('openai', [URLS]),
   },
 };
@@ -244,6 +253,7 @@ export interface FileUpstream {
   readonly 'first-byte'?: number;
   readonly idle?: number;
   readonly require?: readonly string[];
+  readonly layout?: string;
   readonly 'data-parts'?: boolean;
   readonly ca?: string;
   readonly insecure?: boolean;

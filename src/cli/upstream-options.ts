@@ -15,6 +15,9 @@ export type EngineKind = (typeof ENGINE_KINDS)[number];
 export const REQUIREMENTS = ['salt', 'prefill-count'] as const;
 export type Requirement = (typeof REQUIREMENTS)[number];
 
+/** Of llama-server's slots in its KV pool. */
+export const LLAMA_LAYOUTS = ['unified', 'split', 'unknown'] as const;
+
 export interface NodeOption {
   /** Without query, fragment and user; its path has no `/v1` at the end. */
   readonly url: URL;
@@ -42,6 +45,7 @@ export interface UpstreamOption {
   readonly firstByteMsMax: number;
   readonly idleMsMax: number;
   readonly require: readonly Requirement[];
+  readonly layout: (typeof LLAMA_LAYOUTS)[number];
   readonly dataParts: boolean;
   /** A file with certificates of authorities; null: the system's. */
   readonly ca: string | null;
@@ -114,6 +118,7 @@ function parseNamed(
     firstByteMsMax: defaults.FIRST_BYTE_MS_MAX,
     idleMsMax: defaults.IDLE_MS_MAX,
     require: [],
+    layout: 'unknown',
     dataParts: false,
     ca: flags.upstreamCa ?? null,
     insecure: false,

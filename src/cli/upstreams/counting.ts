@@ -85,10 +85,10 @@ function tokenizerFolder(option: Pick<UpstreamOption, 'tokenizer'>, detected: De
 }
 
 function countWith(counter: PromptCounter, prompt: Prompt, byEngine: Count | null): PromptCount {
-  const counted: CountedPrompt = prompt;
-  const bounds = counter.bounds(counted);
-  if (bounds.kind === 'uncountable') {
-    if (byEngine === null) throw uncountable(bounds);
+  const counted = countedPrompt(prompt, byEngine !== null);
+  const bounds = 'why' in counted ? counted : counter.bounds(counted);
+  if (bounds.kind === 'uncountable' || 'why' in counted) {
+    if (byEngine === null) throw uncountable(bounds as Uncountable);
     return byEngine(prompt);
   }
   let exact: Promise<number> | null = null;
@@ -99,6 +99,24 @@ function countWith(counter: PromptCounter, prompt: Prompt, byEngine: Count | nul
     exact: () => (exact ??= exactOf(counter, counted)),
   };
 }
+
+/** With all that a template may write. What no file settles is left to the engine, where it counts. */
+function countedPrompt(prompt: Prompt, engineCounts: boolean): CountedPrompt | Uncountable {
+  if (prompt.kind === 'text' || prompt.rich === undefined) return prompt;
+  const { messages, tools, fields, hasData } = prompt.rich;
+  if (hasData) return NO_TEXT;
+  const { reasoning_effort: effort, ...others } = fields;
+  if (engineCounts && Object.keys(others).length > 0) return LEFT_TO_ENGINE;
+  return {
+    kind: 'chat',
+    messages,
+    tools: tools as readonly object[],
+    ...(effort === undefined ? {} : { variables: { reasoning_effort: effort } }),
+  };
+}
+
+const NO_TEXT: Uncountable = { kind: 'uncountable', why: 'a part that is no text' };
+const LEFT_TO_ENGINE: Uncountable = { kind: 'uncountable', why: 'a field that the engine may write into the prompt' };
 
 async function exactOf(counter: PromptCounter, prompt: CountedPrompt): Promise<number> {
   const tokens = await counter.exact(prompt);

@@ -4,6 +4,7 @@ import { readModels } from '../../upstream/models.js';
 import { EndpointReader, type Got, jsonOf } from '../../upstream/poll.js';
 import type { Fact, Reading } from '../../upstream/reading.js';
 import { asList, asShape, asText, field } from '../../upstream/shapes.js';
+import { readWorkers, type RouterWorker } from '../../upstream/sglang/detect.js';
 import { readServerInfo } from '../../upstream/sglang/read.js';
 import type { EngineTls } from '../../upstream/transport.js';
 
@@ -40,25 +41,29 @@ export interface DetectOptions {
 
 /** Never rejects. */
 export async function detect(options: DetectOptions): Promise<Detected | Undetected> {
-  const { url, key, tls, clock, msMax } = options;
-  const reader = new EndpointReader({
+  const reader = readerOf(options);
+  try {
+    return await detectWith(reader, options);
+  } finally {
+    reader.close();
+  }
+}
+
+function readerOf({ url, key, tls, clock, msMax }: DetectOptions): EndpointReader {
+  return new EndpointReader({
     clock,
     url,
     key,
     ...(tls === undefined ? {} : { tls }),
     ...(msMax === undefined ? {} : { msMax }),
   });
-  try {
-    return await detectWith(reader, key !== null);
-  } finally {
-    reader.close();
-  }
 }
 
 /** Of the owners that engines name in their list of models, those that tell which engine it is. */
 const BY_OWNER: Readonly<Record<string, DetectedKind>> = { vllm: 'vllm', llamacpp: 'llamacpp' };
 
-async function detectWith(reader: EndpointReader, keyed: boolean): Promise<Detected | Undetected> {
+async function detectWith(reader: EndpointReader, options: DetectOptions): Promise<Detected | Undetected> {
+  const keyed = options.key !== null;
   const first = await reader.get(MODELS_PATH);
   if (first.kind === 'failure') return undetected(MODELS_PATH, first.words, null, true);
   if (first.status === 401 || first.status === 403) return wantsKey(MODELS_PATH, first.status, keyed);
@@ -69,7 +74,8 @@ async function detectWith(reader: EndpointReader, keyed: boolean): Promise<Detec
   const names = modelNames(models);
   const owner = BY_OWNER[models?.engine ?? ''];
   if (owner !== undefined) return found(owner, names, { tokenizerPath: rootOf(json) });
-  if (isWorkerList(jsonOf(await reader.get('/workers')))) return found('router', names);
+  const workers = readWorkers(jsonOf(await reader.get('/workers')));
+  if (workers !== null) return await router(names, workers, options);
   const sglang = await sglangNode(reader, keyed);
   if (sglang !== null) return sglang;
   if (models === null || names.length === 0) return undetected(MODELS_PATH, modelsWords(first), CHECK_ADDRESS, false);
@@ -113,10 +119,20 @@ async function sglangNode(reader: EndpointReader, keyed: boolean): Promise<Detec
   return null;
 }
 
-/** `GET /workers` of sglang-router: its workers, each with its address. */
-function isWorkerList(json: unknown): boolean {
-  const shape = asShape(json);
-  return shape !== null && Array.isArray(field(shape, 'workers'));
+/** A router says nothing of a tokenizer: its first worker does. The router's key is no worker's. */
+async function router(
+  names: readonly string[],
+  workers: readonly RouterWorker[],
+  options: DetectOptions,
+): Promise<Detected> {
+  const [first] = workers;
+  if (first === undefined) return found('router', names);
+  const reader = readerOf({ ...options, url: first.url, key: null });
+  const worker = await sglangNode(reader, false);
+  reader.close();
+  if (worker === null || !('kind' in worker)) return found('router', names);
+  const { models, tokenizerPath, countsBytes } = worker;
+  return found('router', names.length > 0 ? names : models, { tokenizerPath, countsBytes });
 }
 
 function modelsWords(got: Got): string {

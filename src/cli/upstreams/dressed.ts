@@ -7,9 +7,11 @@ export interface Dress {
   readonly pool: number | null;
   /** The same for upstreams that count alike; null: it counts by itself. */
   readonly counting: string | null;
+  /** Requests may hold images and files, as data. */
+  readonly dataParts: boolean;
 }
 
-export function dressed(upstream: Upstream, { context, pool, counting }: Dress): Upstream {
+export function dressed(upstream: Upstream, { context, pool, counting, dataParts }: Dress): Upstream {
   const own: Partial<Upstream> = {
     capacity: (): Capacity => {
       const said = upstream.capacity();
@@ -22,7 +24,11 @@ export function dressed(upstream: Upstream, { context, pool, counting }: Dress):
     },
     describe: (): UpstreamDescription => {
       const said = upstream.describe();
-      return counting === null ? said : { ...said, counting };
+      return {
+        ...said,
+        ...(counting === null ? {} : { counting }),
+        ...(dataParts ? { features: new Set([...(said.features ?? []), 'data-parts' as const]) } : {}),
+      };
     },
   };
   // The adapters are classes with state of their own: all other methods stay theirs.

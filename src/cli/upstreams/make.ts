@@ -11,9 +11,10 @@ import type { UpstreamNotice } from '../../upstream/notice.js';
 import { OpenAiUpstream } from '../../upstream/openai/adapter.js';
 import { SglangNode } from '../../upstream/sglang/node.js';
 import { SglangPairUpstream } from '../../upstream/sglang/pair.js';
+import { SglangRouterUpstream } from '../../upstream/sglang/router.js';
 import { SglangUpstream } from '../../upstream/sglang/single.js';
 import type { EngineTls } from '../../upstream/transport.js';
-import type { Upstream } from '../../upstream/upstream.js';
+import type { Upstream, UpstreamFeature } from '../../upstream/upstream.js';
 import { countByVllm } from '../../upstream/vllm/count.js';
 import { VllmUpstream } from '../../upstream/vllm/adapter.js';
 import type { NodeOption, Requirement, UpstreamOption } from '../upstream-options.js';
@@ -37,6 +38,14 @@ export interface MakeWorld {
   readonly log: (line: string) => void;
 }
 
+/** What OpenAI's own routes take; an endpoint that does not says so in its own error. */
+const OPENAI_FEATURES: ReadonlySet<UpstreamFeature> = new Set<UpstreamFeature>([
+  'sampling',
+  'tools',
+  'response-format',
+  'logprobs',
+  'reasoning',
+]);
 /** Requests at once where neither the engine nor the operator says how many. */
 const RUNNING_MAX = 256;
 
@@ -163,16 +172,23 @@ class Making {
       }
       case 'llamacpp': {
         const counting = this.#counting(found, countByLlama);
-        return this.#made(found, await LlamaUpstream.open(this.#watched(found, counting)), counting);
+        return this.#made(
+          found,
+          await LlamaUpstream.open({ ...this.#watched(found, counting), layout: this.#option.layout }),
+          counting,
+        );
       }
       case 'openai': {
         const counting = this.#counting(found, null);
         return this.#made(found, this.#openAi(found, counting), counting);
       }
-      case 'router':
-        throw usage(
-          `Expected engines, got a router at ${found.node.url.origin}. Name the engines behind it themselves.`,
-        );
+      case 'router': {
+        const counting = this.#counting(found, null);
+        const node = { url: found.node.url, key: this.#key, tls: this.#tls };
+        const { require } = this.#option;
+        const options = { ...this.#sglangOptions(found, counting), node, workers: null, require };
+        return this.#made(found, await SglangRouterUpstream.open(options), counting);
+      }
     }
   }
 
@@ -199,6 +215,8 @@ class Making {
       context,
       pool: pool ?? context,
       runningMax: this.#option.runningMax ?? RUNNING_MAX,
+      features: OPENAI_FEATURES,
+      answersAs: found.detected.models,
       count,
     });
   }
@@ -283,10 +301,10 @@ class Making {
   }
 
   #made({ node }: Found, upstream: Upstream, { words, name }: Counting): void {
-    const { context, pool } = this.#option;
+    const { context, pool, dataParts } = this.#option;
     this.#list.push({
       name: node.url.host,
-      upstream: dressed(upstream, { context, pool, counting: name }),
+      upstream: dressed(upstream, { context, pool, counting: name, dataParts }),
       counted: words,
     });
   }

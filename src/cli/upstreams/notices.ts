@@ -80,6 +80,12 @@ const TEXTS: Readonly<Record<NoticeKind, NoticeText>> = {
     wanted: 'a queue that moves',
     change: 'It gets no requests until its queue moves. Look at what stands at its head, or start it again.',
   },
+  'pool-exceeded': {
+    title: 'An engine ran out of its KV pool, and ended every request that ran in it',
+    wanted: 'a pool that holds all that was admitted',
+    change:
+      'Let nobody but the gateway reach it, and write its pool down (`pool`) where it does not say what its slots share.',
+  },
   'foreign-requests': {
     title: 'An engine works for somebody else too, past the gateway',
     wanted: 'requests of the gateway alone',

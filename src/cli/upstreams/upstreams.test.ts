@@ -122,6 +122,27 @@ describe('an engine that is there', { concurrency: 2 }, () => {
     assert.equal((await ask(two, 'x'.repeat(2000))).code, 'context_length_exceeded');
   });
 
+  test('a router is recognised, held to its workers, and said to take salts away and to repeat', async () => {
+    const worker = await engine('single', { prefillPool: 1024, decodePool: 2048, context: 4096 });
+    const node = await fakeNode({
+      '/v1/models': { body: '{"object":"list","data":[{"id":"lab","object":"model","owned_by":"local"}]}' },
+      '/get_server_info': { body: '{"router_manager":true,"routers_count":1,"workers_count":1}' },
+      '/health': { body: 'OK' },
+      '/workers': {
+        body: JSON.stringify({ workers: [{ url: worker.urls.single, worker_type: 'regular' }], total: 1 }),
+      },
+    });
+    closing.push(() => node.close());
+    const serving = await serve({ upstream: [node.url] });
+    const [facts] = serving.facts.engines;
+    assert.deepEqual([facts?.kind, facts?.counted], ['sglang-router', 'by bytes']);
+    assert.ok(facts!.effectiveLimit <= 1024, `${facts?.effectiveLimit}`);
+    assert.equal((await ask(serving, 'x'.repeat(2000))).code, 'context_length_exceeded');
+    const ids = serving.findings.list().map(({ id }) => id);
+    for (const id of ['upstream.no-salt', 'upstream.repeats-elsewhere'])
+      assert.ok(ids.includes(id), `${id} of ${ids.join()}`);
+  });
+
   test('replicas serve one model together, each within its own numbers', async () => {
     const large = await vllm({ blocks: 32 });
     const small = await vllm({ blocks: 8 });
