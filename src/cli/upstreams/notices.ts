@@ -91,11 +91,6 @@ const TEXTS: Readonly<Record<NoticeKind, NoticeText>> = {
     wanted: 'requests of the gateway alone',
     change: 'Let nobody but the gateway reach it: what else it holds is not counted, and not kept apart.',
   },
-  'pool-exceeded': {
-    title: 'An engine’s KV pool was full, and every request that ran in it ended',
-    wanted: 'requests that fit the pool together',
-    change: 'Let nobody reach it past the gateway, and look whether `pool` in the file is what it was started with.',
-  },
   'slots-hidden': {
     title: 'An engine does not show what it holds',
     wanted: 'an answer that tells when a request has left it',
