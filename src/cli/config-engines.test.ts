@@ -27,7 +27,7 @@ function load(text: string, flags: ServeFlags = {}): ConfigFile | string[] {
 
 function options(text: string, flags: ServeFlags = {}): ServeOptions {
   const file = load(text, flags);
-  assert.ok(!Array.isArray(file), String(file));
+  assert.ok(!Array.isArray(file), JSON.stringify(file));
   return parseServeOptions(flags, WORLD, { ...file, bounds: boundsOf(file.leaves) });
 }
 
@@ -55,6 +55,7 @@ upstreams:
     prefill: [{url: "http://127.0.0.1:30000", bootstrap-port: 8998}]
     decode: [{url: "http://127.0.0.1:30001"}]
 start: wait
+workers: 2
 secret: env:SECRET
 listen: {tls: {cert: tls/cert.pem, key: /etc/key.pem}}
 usage: {path: log/usage.jsonl, rotate-bytes: 1M, keep: 3}
@@ -97,6 +98,7 @@ describe('engines in the file', () => {
     assert.equal(secret?.reveal(), VARIABLES.SECRET);
     assert.deepEqual(others, {
       wait: true,
+      workers: 2,
       tls: { cert: join(folder, 'tls/cert.pem'), key: '/etc/key.pem' },
       usage: { path: join(folder, 'log/usage.jsonl'), rotateBytes: 1_048_576, keep: 3 },
     });
