@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { SystemClock, sleep } from '../src/base/clock.js';
-import { readMetrics, runCommand, startServe, untilSaid } from './support/program.js';
+import { readMetrics, runCommand, startProgram, startServe, stopProgram, untilSaid } from './support/program.js';
 import { VllmDouble } from './support/vllm-double.js';
 
 const clock = new SystemClock();
@@ -94,5 +94,12 @@ describe('several processes', { concurrency: 2 }, () => {
     ];
     const refused = await runCommand(gone, { ACME: 'sk-acme' });
     assert.deepEqual([refused.code, refused.err.match(/Expected an engine/g)?.length], [2, 1], refused.err);
+  });
+
+  test('that wait for an engine end at a signal', async () => {
+    const flags = ['--workers', '2', '--wait', '--upstream', 'http://127.0.0.1:1', '--port', '0', '--ops-port', '0'];
+    const program = startProgram(['serve', ...flags, '--tenant', 'acme=env:ACME'], { ACME: 'sk-acme' });
+    await untilSaid(program, () => program.err().includes('waiting for 127.0.0.1:1'));
+    assert.equal((await stopProgram(program, 'SIGTERM')).code, 0);
   });
 });

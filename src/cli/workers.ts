@@ -24,20 +24,25 @@ export async function runWorkers(options: ServeOptions, io: CliIo): Promise<numb
     crew.tell({ kind: 'hang-up' });
     return 'stay';
   });
-  // What refuses the start refuses it once.
+  const all = await Promise.race([startAll(crew, options.running.workers), ended.then(() => null)]);
+  if (all === null) return crew.kill();
+  if (typeof all === 'number') {
+    await crew.end('SIGTERM');
+    return all;
+  }
+  io.out(options.output === 'json' ? `${JSON.stringify(crewJson(all))}\n` : crewLines(all));
+  const signal = await ended;
+  if (options.output !== 'json') io.out(`\n${signal}: open requests end, then the server does.\n`);
+  return await crew.end(signal);
+}
+
+/** What they serve, or the exit code of one that could not start. What refuses the start refuses it once. */
+async function startAll(crew: Crew, count: number): Promise<readonly StartFacts[] | number> {
   const first = await crew.start(0);
   if (typeof first === 'number') return first;
-  const others = await Promise.all(Array.from({ length: options.running.workers - 1 }, (_, i) => crew.start(i + 1)));
+  const others = await Promise.all(Array.from({ length: count - 1 }, (_, i) => crew.start(i + 1)));
   const failed = others.find((each) => typeof each === 'number');
-  if (failed === undefined) {
-    const all = [first, ...others.filter((each) => typeof each !== 'number')];
-    io.out(options.output === 'json' ? `${JSON.stringify(crewJson(all))}\n` : crewLines(all));
-    const signal = await ended;
-    if (options.output !== 'json') io.out(`\n${signal}: open requests end, then the server does.\n`);
-    return await crew.end(signal);
-  }
-  await crew.end('SIGTERM');
-  return failed;
+  return failed ?? [first, ...others.filter((each) => typeof each !== 'number')];
 }
 
 function crewJson(all: readonly StartFacts[]): unknown {
@@ -105,6 +110,13 @@ class Crew {
     );
     this.tell(this.#ending);
     return Math.max(EXIT.clean, ...(await Promise.all(codes)));
+  }
+
+  /** Before anything is served there is nothing to wait for. */
+  kill(): number {
+    this.#ending = { kind: 'end', signal: 'SIGKILL' };
+    for (const worker of this.#workers.values()) worker.process.kill('SIGKILL');
+    return EXIT.clean;
   }
 
   #again(index: number): void {
