@@ -25,7 +25,7 @@ import type { Detected } from './detect.js';
 import { dressed } from './dressed.js';
 
 export interface MadeUpstream {
-  /** Host and port; of a pair those of decode. */
+  /** Host, port and path; of a pair those of decode. */
   readonly name: string;
   readonly upstream: Upstream;
   /** By what prompts are counted, in words. */
@@ -308,7 +308,7 @@ class Making {
   #made({ node }: Found, upstream: Upstream, { words, name }: Counting): void {
     const { context, pool, dataParts } = this.#option;
     this.#list.push({
-      name: node.url.host,
+      name: node.url.host + node.url.pathname.replace(/\/$/, ''),
       upstream: dressed(upstream, { context, pool, counting: name, dataParts }),
       counted: words,
     });
