@@ -1,10 +1,21 @@
 /** What several processes behind one port need, and what is theirs alone. */
 import { extname } from 'node:path';
 import { CodedError } from '../base/errors.js';
-import type { ServeOptions } from './options.js';
+import type { TenantOption } from './keys.js';
+import type { RunningOptions } from './running-options.js';
 import type { SecretText } from './secret-text.js';
+import type { UpstreamOption } from './upstream-options.js';
 
-type Checked = Pick<ServeOptions, 'running' | 'upstreams' | 'tenants' | 'port' | 'opsPort'>;
+interface Own {
+  readonly running: RunningOptions;
+  readonly opsPort: number;
+}
+
+interface Checked extends Own {
+  readonly upstreams: readonly UpstreamOption[];
+  readonly tenants: readonly TenantOption[];
+  readonly port: number;
+}
 
 /** Throws CodedError `usage` where several processes can't share what is to be served. */
 export function checkWorkers({ running, upstreams, tenants, port, opsPort }: Checked): void {
@@ -32,7 +43,7 @@ export function checkWorkers({ running, upstreams, tenants, port, opsPort }: Che
 export const SLOTS_WORDS = 'its slots and its pool are given out by one process alone';
 
 /** The options of one of them: the tenants' port is shared, the operators' port and the log of settled requests are its own. */
-export function workerOptions(options: ServeOptions, index: number, secret: SecretText): ServeOptions {
+export function workerOptions<T extends Own>(options: T, index: number, secret: SecretText): T {
   const { running, opsPort } = options;
   const { usage } = running;
   return {
