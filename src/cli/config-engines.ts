@@ -3,6 +3,9 @@ import { dirname, resolve } from 'node:path';
 import { isLoopback } from '../base/loopback.js';
 import { shown } from '../base/text.js';
 import type { Mistake, Place } from '../config/mistake.js';
+import { MARKERS_GIVEN_MAX } from '../gateway/bounds.js';
+import { MARKER_SECRET_BYTES_MIN } from '../markers/marker.js';
+import { DEFAULT_MARKERS_PER_TENANT, type FileMarkers, type MarkerOptions } from './config-markers.js';
 import type { FileValues } from './config-shape.js';
 import type { FileNode, FileUpstream } from './config-upstreams.js';
 import * as defaults from './defaults.js';
@@ -132,11 +135,31 @@ class EngineFinder {
       workers: values.workers ?? 1,
       tls: cert === undefined || key === undefined ? null : { cert: this.#path(cert)!, key: this.#path(key)! },
       secret: values.secret === undefined ? null : this.#secret(values.secret, 'secret'),
+      markers: values.markers === undefined ? null : this.#markers(values.markers, values.tenants?.length ?? 0),
       usage:
         path === null
           ? null
           : { path, rotateBytes: usage?.['rotate-bytes'] ?? USAGE_ROTATE_BYTES, keep: usage?.keep ?? USAGE_KEEP },
     };
+  }
+
+  /** Null where something of it is wrong, which is among the mistakes then. */
+  #markers(values: FileMarkers, tenants: number): MarkerOptions | null {
+    const { secret: source, periods = [], 'per-tenant': perTenant = DEFAULT_MARKERS_PER_TENANT } = values;
+    const named = periods.filter((each) => each !== undefined);
+    const secret = source === undefined ? null : this.#secret(source, 'markers.secret');
+    const length = secret === null ? 0 : Buffer.byteLength(secret.reveal());
+    if (secret !== null && length < MARKER_SECRET_BYTES_MIN) {
+      const expected = `a secret of at least ${MARKER_SECRET_BYTES_MIN} characters at \`markers.secret\``;
+      this.#wrong('markers.secret', expected, `${length}`, 'Draw a longer one: `openssl rand -hex 32`.');
+    }
+    const all = tenants * named.length * perTenant;
+    if (all > MARKERS_GIVEN_MAX) {
+      const expected = `at most ${MARKERS_GIVEN_MAX} markers of all tenants and periods`;
+      this.#wrong('markers', expected, `${all}`, 'Take old periods out, or lower `per-tenant`.');
+    }
+    if (secret === null || length < MARKER_SECRET_BYTES_MIN || named.length === 0) return null;
+    return { secret, periods: named, perTenant, holdBack: values['hold-back'] ?? null };
   }
 
   #secret(source: string, path: string): SecretText | null {

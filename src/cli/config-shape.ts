@@ -13,6 +13,7 @@ import { FAULTS } from '../handoff/faults.js';
 import { GUARDS } from '../handoff/guards.js';
 import { BODY_BYTES_MAX } from '../wire/index.js';
 import { RUNNING, USAGE } from './config-running.js';
+import { MARKERS, type MarkersPart } from './config-markers.js';
 import { type FileUpstream, UPSTREAM_EXAMPLE, UPSTREAM_SHAPE } from './config-upstreams.js';
 import * as defaults from './defaults.js';
 
@@ -296,6 +297,7 @@ export const SERVE_SHAPE: RecordShape = {
         ],
       },
     },
+    MARKERS,
     USAGE,
     ...UNSAFE,
     {
@@ -315,7 +317,7 @@ export const CONFIG_KEYS_MAX: number = KEYS_MAX;
  * A file that was checked against the shape, without defaults: counts as numbers, times in milliseconds. What was wrong is
  * undefined.
  */
-export interface FileValues {
+export interface FileValues extends MarkersPart {
   readonly listen?: {
     readonly host?: string;
     readonly port?: number;

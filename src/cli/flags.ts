@@ -40,6 +40,15 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly output?: string;
 }
 
+export interface MarkerFlags {
+  readonly config?: string;
+  readonly secret?: string;
+  readonly period?: string;
+  readonly index?: string;
+  readonly count?: string;
+  readonly output?: string;
+}
+
 export interface InitFlags {
   readonly force?: boolean;
   readonly output?: string;

@@ -10,6 +10,7 @@ import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { addInit } from './init-verb.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
+import { addMarker } from './marker-verb.js';
 import { addProbe } from './probe-verb.js';
 import { addVerify } from './verify-verb.js';
 
@@ -88,6 +89,7 @@ function addOthers(program: Command, io: CliIo, finish: (code: number) => void):
   addProbe(program, io, version, finish);
   addVerify(program, io, finish);
   addLab(program, io, finish);
+  addMarker(program, io, finish);
 }
 
 function addServe(program: Command, io: CliIo, parts: ProgramParts, finish: (code: number) => void): void {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import { WORKERS_MAX } from './defaults.js';
+import type { MarkerOptions } from './config-markers.js';
 import type { ServeFlags } from './flags.js';
 import { parseSecretFlag, type SecretText } from './secret-text.js';
 import { USAGE_KEEP, USAGE_ROTATE_BYTES } from './usage-log.js';
@@ -29,11 +30,20 @@ export interface RunningOptions {
   readonly tls: TlsOption | null;
   /** What salts are made from; null: the start draws one. */
   readonly secret: SecretText | null;
+  /** Null: there are none. */
+  readonly markers: MarkerOptions | null;
   /** Null: nothing is written. */
   readonly usage: UsageOption | null;
 }
 
-export const DEFAULT_RUNNING: RunningOptions = { wait: false, workers: 1, tls: null, secret: null, usage: null };
+export const DEFAULT_RUNNING: RunningOptions = {
+  wait: false,
+  workers: 1,
+  tls: null,
+  secret: null,
+  markers: null,
+  usage: null,
+};
 
 /** A flag overrides what `file` says. Throws CodedError `usage`. */
 export function parseRunning(
@@ -52,6 +62,7 @@ export function parseRunning(
     workers: parseWorkers(flags.workers) ?? file.workers,
     tls: tlsCert === undefined || tlsKey === undefined ? file.tls : { cert: resolve(tlsCert), key: resolve(tlsKey) },
     secret: flags.secret === undefined ? file.secret : parseSecretFlag('--secret', flags.secret, variables),
+    markers: file.markers,
     usage:
       usage === null ? file.usage : { rotateBytes: USAGE_ROTATE_BYTES, keep: USAGE_KEEP, ...file.usage, path: usage },
   };

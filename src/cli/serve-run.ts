@@ -13,10 +13,11 @@ import { FindingLog } from '../findings/finding-log.js';
 import { CLOSE_GRACE_MS } from '../gateway/bounds.js';
 import { capacityFindings } from '../gateway/findings.js';
 import { OperatorsServer } from '../gateway/operators.js';
-import { Gateway, standingHeaders } from '../gateway/server.js';
+import { Gateway, type GivenMarkers, standingHeaders } from '../gateway/server.js';
 import { type TenantConfig, TenantRegistry } from '../gateway/tenants.js';
 import { faultsOf } from '../handoff/faults.js';
 import { guardBit } from '../handoff/guards.js';
+import { liveMarkersOf } from './config-markers.js';
 import { operatorsPage } from './operators-page.js';
 import { type FreshKeys, type KeysFile, makeFreshKeys, writeKeysFile } from './fresh-keys.js';
 import { type CliIo, EXIT } from './io.js';
@@ -107,6 +108,14 @@ function tenantConfigs(tenants: readonly TenantOption[]): TenantConfig[] {
   return tenants.map(({ name, keys }) => ({ name, keys: keys.map(({ sha256 }) => ({ sha256 })) }));
 }
 
+/** The live markers of the tenants that there are. */
+function givenMarkers({ running }: ServeOptions, { tenants }: TenantRegistry): GivenMarkers {
+  const { markers } = running;
+  if (markers === null) return { markers: [], holdBack: null };
+  const names = tenants.map(({ name }) => name);
+  return { markers: liveMarkersOf(markers, names), holdBack: markers.holdBack };
+}
+
 /** A log that also writes new findings of some severity to standard error. */
 class LoudFindings extends FindingLog {
   logged: ServeOptions['bounds']['findingsLog'];
@@ -170,6 +179,7 @@ function openPorts({ options, engines, registry, findings, clock, tls, usage }: 
     ...secure,
     ...(usage === null ? {} : { onSettled: (settlement) => usage.append(settlement) }),
     ...options.bounds,
+    ...givenMarkers(options, registry),
   });
   const operators = new OperatorsServer({
     engines: gateway.engines,
@@ -193,6 +203,7 @@ function openPorts({ options, engines, registry, findings, clock, tls, usage }: 
     },
     reconfigure: (tenants, next) => {
       gateway.reconfigure(tenants, next.bounds);
+      gateway.giveMarkers(givenMarkers(next, registry));
       operators.replaceKey(next.opsKey?.sha256 ?? null);
     },
     replaceTls: (next) => {

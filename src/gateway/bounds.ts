@@ -65,8 +65,12 @@ export const STATE_EVERY_MS = 500;
  */
 export const SENTINEL_EVERY_MS = 5_000;
 
-/** From its turn to its end. It waits for the turn as tenants do, so the engine has room for it by then. */
+/**
+ * From its turn to its end, and for each token of its prompt: a slow engine reads a hundred a second. It waits for the turn as tenants
+ * do, so the engine has room for it by then.
+ */
 export const SENTINEL_MS_MAX = 10_000;
+export const SENTINEL_MS_A_TOKEN = 10;
 
 /** A sentinel is as long as the prompt that raised suspicion, up to this, and never longer than what is admitted. */
 export const SENTINEL_PROMPT_TOKENS_MAX = 16_384;
@@ -132,3 +136,6 @@ export const TOP_LOGPROBS_MAX = 20;
 /** Images, sound and files in one request, and the characters of their base64 together: 4.5 MB of data. */
 export const DATA_PARTS_MAX = 64;
 export const DATA_CHARACTERS_MAX: number = 6 * 1024 * 1024;
+
+/** Live markers that operators give: an index of them is made in well under a second, at the start and at a reload. */
+export const MARKERS_GIVEN_MAX = 10_000;

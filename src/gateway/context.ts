@@ -5,6 +5,7 @@ import type { Engine } from './engine.js';
 import type { FindingSink } from './findings.js';
 import type { GatewayMetrics } from './metrics.js';
 import type { Settlement } from './settlement.js';
+import type { TenantMeter } from './tenant-meter.js';
 import type { Tenant, TenantRegistry } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
 
@@ -18,6 +19,8 @@ export interface LadderContext {
   features(model: string): ReadonlySet<UpstreamFeature>;
   readonly registry: TenantRegistry;
   readonly accounts: ReadonlyMap<Tenant, TenantAccount>;
+  /** What the tenant of an account has used of its limits. */
+  readonly meters: ReadonlyMap<Tenant, TenantMeter>;
   readonly guards: GuardBits;
   readonly metrics: GatewayMetrics;
   readonly findings: FindingSink;

@@ -122,6 +122,8 @@ export function isEngineContainer(name: string): boolean {
  * beside them, never inside.
  */
 const SCHEMAS: ReadonlySet<string> = new Set(['tools.*.function.parameters', 'response_format.json_schema.schema']);
+/** What clients' helpers made of an answer's JSON and send back with it: data of any names, of which nothing goes to an engine. */
+const CLIENT_FIELDS: ReadonlySet<string> = new Set(['parsed', 'parsed_arguments']);
 /** Names at which the way to a schema can begin. */
 const SCHEMA_ROOTS: ReadonlySet<string> = new Set(['tools', 'response_format']);
 
@@ -168,7 +170,7 @@ function findLeaf(value: object): string | null {
   for (const name of Object.keys(record)) {
     if (isEngineField(name)) return name;
     const each = record[name];
-    if (typeof each !== 'object' || each === null) continue;
+    if (typeof each !== 'object' || each === null || CLIENT_FIELDS.has(name)) continue;
     const found = findLeaf(each);
     if (found !== null) return under(name, found);
   }

@@ -29,6 +29,11 @@ export class Ladder {
     try {
       const account = this.#authenticate(exchange);
       const settling = this.#settling(exchange, account, route);
+      const early = this.#context.meters.get(account.tenant)!.arrive();
+      if (early !== null) {
+        exchange.refuse(early);
+        return;
+      }
       this.#requireEngine();
       const body = await this.#readBody(exchange, account);
       if (exchange.settled) return;

@@ -1,5 +1,6 @@
 import type { Marker } from '../markers/marker.js';
 import { MarkerIndex } from '../markers/marker-index.js';
+import { MarkerSet } from '../markers/marker-set.js';
 import type { Prompt } from '../upstream/upstream.js';
 import { SENTINEL_MARKERS_MAX } from './bounds.js';
 import { AnswerGuard } from './guard/answer-guard.js';
@@ -10,30 +11,37 @@ export const SENTINEL_OWNER_NAME = 'gateway sentinel';
 
 /** The markers that must turn up with their owner only: those that operators gave, and those of the latest sentinels. */
 export class LiveMarkers {
-  readonly #given: readonly Marker[];
-  readonly #holdBack: HoldBack;
+  #given: MarkerIndex;
+  #holdBack: HoldBack;
   #sentinels: Marker[] = [];
-  #index: MarkerIndex | null;
+  #set: MarkerSet;
 
   /** The owner of each is a tenant's name. `holdBack`: how much of an answer's end waits; null: no more than must. */
   constructor(given: readonly Marker[] = [], holdBack: HoldBack = null) {
-    this.#given = given;
+    this.#given = new MarkerIndex(given);
     this.#holdBack = holdBack;
-    this.#index = given.length === 0 ? null : new MarkerIndex(given);
+    this.#set = new MarkerSet([this.#given]);
+  }
+
+  /** Instead of those that operators gave before; for answers that begin from now on. */
+  give(given: readonly Marker[], holdBack: HoldBack): void {
+    this.#given = new MarkerIndex(given);
+    this.#holdBack = holdBack;
+    this.#set = new MarkerSet([this.#given, new MarkerIndex(this.#sentinels)]);
   }
 
   addSentinel(marker: Marker): void {
     this.#sentinels = [...this.#sentinels, marker].slice(-SENTINEL_MARKERS_MAX);
-    this.#index = new MarkerIndex([...this.#given, ...this.#sentinels]);
+    this.#set = new MarkerSet([this.#given, new MarkerIndex(this.#sentinels)]);
   }
 
   /** Whether `text` holds a stretch of a live marker other than `own`. */
   holdsOther(text: string, own: Marker): boolean {
-    return this.#index?.scanText(text).some(({ marker }) => marker.text !== own.text) ?? false;
+    return this.#set.scanText(text).some(({ marker }) => marker.text !== own.text);
   }
 
   /** A guard for one answer to `owner`; null while there is no live marker. */
   guard(owner: string, prompt: Prompt): AnswerGuard | null {
-    return this.#index === null ? null : new AnswerGuard(this.#index, owner, prompt, this.#holdBack);
+    return this.#set.isEmpty ? null : new AnswerGuard(this.#set, owner, prompt, this.#holdBack);
   }
 }

@@ -32,6 +32,8 @@ interface Rules {
 const ROLES: ReadonlySet<string> = new Set(['system', 'developer', 'user', 'assistant']);
 /** Fields of an answer that a client sends back as they came; where they are not served they must ask for nothing. */
 const EMPTY_FIELDS: ReadonlySet<string> = new Set(['refusal', 'tool_calls', 'function_call', 'audio', 'annotations']);
+/** What clients' helpers add to an answer, and send back with it; nothing of it goes on. */
+const CLIENT_FIELDS: ReadonlySet<string> = new Set(['parsed']);
 const REASONING_FIELDS: ReadonlySet<string> = new Set(['reasoning_content', 'reasoning']);
 /** Between the texts of one message: they stand in different places of the rendered prompt. */
 const NOTHING = '';
@@ -91,6 +93,7 @@ function readField(record: Json, name: string, role: string, path: string, { gua
     if (isGiven(value) && typeof value !== 'string') throw wrongAt(at, 'a string');
     return value === '' || value === null ? undefined : value;
   }
+  if (CLIENT_FIELDS.has(name)) return undefined;
   if (EMPTY_FIELDS.has(name)) {
     const empty = value === null || (Array.isArray(value) && value.length === 0);
     if (!empty) throw wrongAt(at, 'empty, since it is not served');
@@ -115,7 +118,7 @@ function readToolCalls(value: unknown, path: string): unknown {
     // Clients that gather a stream keep the place of each call.
     const call = recordAt(each, at, ['id', 'type', 'function', 'index']);
     if (isGiven(call.type) && call.type !== 'function') throw wrongAt(`${at}.type`, '`function`');
-    const named = recordAt(call.function, `${at}.function`, ['name', 'arguments']);
+    const named = recordAt(call.function, `${at}.function`, ['name', 'arguments', 'parsed_arguments']);
     if (!isName(named.name)) throw wrongAt(`${at}.function.name`, 'the name of a function');
     if (typeof named.arguments !== 'string') throw wrongAt(`${at}.function.arguments`, 'a string');
     const id = readCallId(call.id, `${at}.id`);

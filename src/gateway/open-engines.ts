@@ -1,11 +1,11 @@
 /** The engines of a gateway, made of its upstreams. */
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
-import { effectiveLimit } from '../handoff/admission.js';
 import type { Marker } from '../markers/marker.js';
 import type { Upstream } from '../upstream/upstream.js';
 import { Engine, requestTokensMax } from './engine.js';
 import { findingsOf } from './findings.js';
+import type { HoldBack } from './guard/channel.js';
 import { LiveMarkers } from './live-markers.js';
 import type { RelayContext } from './relay-context.js';
 import { WaitingRoom, type WaitingOptions } from './waiting.js';
@@ -13,11 +13,12 @@ import { Watch, type WatchOptions } from './watch.js';
 
 export interface EnginesOptions
   extends Pick<RelayContext, 'clock' | 'findings' | 'guards' | 'metrics' | 'shield'>,
-    Pick<WaitingOptions, 'tenantOpenMax' | 'waitingMax' | 'waitMsMax'>,
+    Pick<WaitingOptions, 'strideOf' | 'tenantOpenMax' | 'waitingMax' | 'waitMsMax'>,
     Pick<WatchOptions, 'sentinelEveryMs'> {
   readonly upstreams: readonly Upstream[];
   readonly engineNames?: readonly string[];
   readonly markers?: readonly Marker[];
+  readonly holdBack?: HoldBack;
   /** @default true */
   readonly sentinels?: boolean;
   readonly tenantCount: number;
@@ -33,7 +34,7 @@ export function openEngines(options: EnginesOptions): readonly Engine[] {
     const got = `${upstreams.length} with the names ${names.join(', ')}`;
     throw new CodedError('usage', `Expected at least one upstream, and for each a name of its own, got ${got}.`);
   }
-  const markers = new LiveMarkers(options.markers);
+  const markers = new LiveMarkers(options.markers, options.holdBack);
   return upstreams.map((upstream, index) => openEngine(options, upstream, names[index]!, markers));
 }
 
@@ -62,7 +63,7 @@ function openEngine(options: EnginesOptions, upstream: Upstream, name: string, m
 }
 
 function newRoom(options: EnginesOptions, upstream: Upstream): WaitingRoom {
-  const { clock, tenantCount, tenantOpenMax, waitingMax, waitMsMax } = options;
+  const { clock, tenantCount, strideOf, tenantOpenMax, waitingMax, waitMsMax } = options;
   return new WaitingRoom({
     clock,
     tenants: tenantCount,
@@ -75,21 +76,9 @@ function newRoom(options: EnginesOptions, upstream: Upstream): WaitingRoom {
         requestTokensMax: requestTokensMax(upstream),
       };
     },
+    ...(strideOf === undefined ? {} : { strideOf }),
     ...(tenantOpenMax === undefined ? {} : { tenantOpenMax }),
     ...(waitingMax === undefined ? {} : { waitingMax }),
     ...(waitMsMax === undefined ? {} : { waitMsMax }),
   });
-}
-
-/**
- * The largest prompt that every engine in service of the model takes: what a tenant may rely on wherever its requests go. Where none
- * is in service, of all that have it. Null: no engine says.
- */
-export function advertisedLimit(engines: readonly Engine[], model: string): number | null {
-  const having = engines.filter((engine) => engine.serves(model));
-  const serving = having.filter((engine) => engine.isServing);
-  const limits = (serving.length > 0 ? serving : having).flatMap(
-    ({ upstream }) => effectiveLimit(upstream.capacity())?.tokens ?? [],
-  );
-  return limits.length === 0 ? null : Math.min(...limits);
 }

@@ -172,6 +172,11 @@ export class Placing {
     const { metrics, clock } = this.#context;
     const { maxTokens, isClamped, tier } = verdict;
     if (!this.#wasAdmitted) {
+      const over = this.#takeOfLimits(tally.most + maxTokens);
+      if (over !== null) {
+        this.#exchange.refuse(over);
+        return;
+      }
       this.#wasAdmitted = true;
       metrics.admitted(isClamped);
       metrics.decided(tier);
@@ -198,6 +203,14 @@ export class Placing {
       if (why !== 'gone') exchange.refuse(why);
     };
     engine.watchHealth();
+  }
+
+  /** The tenant's own limits come before anything shared. What it takes and does not use goes back when it is settled. */
+  #takeOfLimits(tokens: number): CodedError | null {
+    const meter = this.#context.meters.get(this.#account.tenant)!;
+    const over = meter.admit(this.#account, tokens);
+    if (over === null) this.#settling.onUsed = (used) => meter.giveBack(tokens - Math.min(tokens, used));
+    return over;
   }
 
   /** It has not left, and its engine takes no requests any more. */

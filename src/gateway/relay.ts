@@ -190,7 +190,7 @@ export class Relay implements UpstreamSink {
     assert(!this.#ended, 'an upstream ends a request once');
     this.#ended = true;
     this.#ticket!.ended();
-    this.#settling.upstreamEnded(end);
+    this.#settling.upstreamEnded(end, this.#came);
     this.#shielded?.over('ended');
     if (this.#exchange.settled) return;
     if (end.kind === 'failed') this.#failAsEngine(end);

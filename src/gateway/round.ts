@@ -42,10 +42,10 @@ export class Round<P extends Place> {
     this.#insert(place);
   }
 
-  /** It had a turn, and has more waiting or not. */
+  /** It had a turn, and has more waiting or not. Turns that it let pass, as at a ceiling of its own, are not made up for. */
   served(place: P, hasMore: boolean): void {
     this.#base = Math.max(this.#base, place.pass);
-    place.pass += this.#strideOf(place);
+    place.pass = this.#base + this.#strideOf(place);
     this.leave(place);
     if (hasMore) this.#insert(place);
   }

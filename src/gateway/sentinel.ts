@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../base/clock.js';
 import { decideAdmission } from '../handoff/admission.js';
 import { makeMarker, type Marker } from '../markers/marker.js';
 import type {
+  AnswerPiece,
   Prompt,
   PromptCounts,
   Upstream,
@@ -12,7 +13,7 @@ import type {
   UpstreamSink,
 } from '../upstream/upstream.js';
 import { childTraceparent, freshId } from '../wire/index.js';
-import { SENTINEL_MS_MAX, SENTINEL_OUTPUT_TOKENS, SENTINEL_PROMPT_TOKENS_MAX } from './bounds.js';
+import { SENTINEL_MS_A_TOKEN, SENTINEL_MS_MAX, SENTINEL_OUTPUT_TOKENS, SENTINEL_PROMPT_TOKENS_MAX } from './bounds.js';
 import { type LiveMarkers, SENTINEL_OWNER_NAME } from './live-markers.js';
 import type { SentinelOutcome } from './rotation.js';
 import type { EngineSafety } from './safety-metrics.js';
@@ -70,6 +71,7 @@ export class Sentinels {
         id: freshId(),
         traceparent: childTraceparent(undefined),
         prompt,
+        promptTokens: counted,
         maxTokens: verdict.maxTokens,
         temperature: 0,
         seed: 0,
@@ -155,7 +157,7 @@ class SentinelRun implements UpstreamSink {
   #dispatch(ticket: Ticket, request: UpstreamRequest): void {
     this.#ticket = ticket;
     this.#o.metrics.sentinelTokens(this.#counted, 0);
-    this.#timer = this.#o.clock.after(SENTINEL_MS_MAX, () => this.give('failed'));
+    this.#timer = this.#o.clock.after(SENTINEL_MS_MAX + this.#counted * SENTINEL_MS_A_TOKEN, () => this.give('failed'));
     try {
       this.#run = this.#o.upstream.start(request, this);
     } catch {
@@ -183,17 +185,23 @@ class SentinelRun implements UpstreamSink {
 
   text(piece: string, tokens: number): void {
     if (this.#isOver) return;
-    if (typeof piece !== 'string' || !isCount(tokens) || this.#came + tokens > this.#maxTokens)
-      return this.give('failed');
+    const isTooMuch = this.#exactPieces && this.#came + tokens > this.#maxTokens;
+    if (typeof piece !== 'string' || !isCount(tokens) || isTooMuch) return this.give('failed');
     this.#text += piece;
     this.#came += tokens;
     this.#o.metrics.sentinelTokens(0, tokens);
     this.#run?.acknowledge(this.#came);
   }
 
-  /** It asked for plain text. */
-  piece(): void {
-    this.give('failed');
+  /** It asked for plain text, and a model may think or refuse all the same; it offered no tool. */
+  piece(piece: AnswerPiece, tokens: number): void {
+    if (piece.kind === 'tool-call') this.give('failed');
+    else this.text(piece.text, tokens);
+  }
+
+  /** Whether a piece has as many tokens as are said with it. */
+  get #exactPieces(): boolean {
+    return this.#o.upstream.describe().exactPieces ?? true;
   }
 
   end(end: UpstreamEnd): void {
@@ -205,8 +213,9 @@ class SentinelRun implements UpstreamSink {
 
   #isWell({ usage, finishReason }: Extract<UpstreamEnd, { kind: 'finished' }>): boolean {
     if (judgeFinish(exactly(this.#counted), this.#maxTokens, usage, finishReason) !== 'agrees') return false;
-    if (this.#came !== usage.completionTokens) return false;
-    if (finishReason === 'length' && this.#came !== this.#maxTokens) return false;
+    const { completionTokens } = usage;
+    if (this.#exactPieces && this.#came !== completionTokens) return false;
+    if (finishReason === 'length' && completionTokens !== this.#maxTokens) return false;
     return !this.#o.markers.holdsOther(this.#text, this.#marker);
   }
 

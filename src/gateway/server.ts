@@ -4,7 +4,7 @@ import { CodedError } from '../base/errors.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
 import type { Marker } from '../markers/marker.js';
-import type { Upstream, UpstreamFeature } from '../upstream/upstream.js';
+import type { Upstream } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,
   HostRule,
@@ -12,20 +12,21 @@ import {
   Listener,
   type ListenerOptions,
   type ListenTls,
-  type ModelRow,
-  modelsJson,
-  oneModelJson,
   type Route,
 } from '../wire/index.js';
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
+import type { HoldBack } from './guard/channel.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
 import { type Engine, engineOut } from './engine.js';
-import { advertisedLimit, openEngines } from './open-engines.js';
+import { commonFeatures, modelsAnswer, modelsOf } from './models.js';
+import { openEngines } from './open-engines.js';
 import { Ladder } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
 import { Shield, type ShieldBounds } from './shield.js';
+import { PRIORITY_STRIDES } from './tenant-limits.js';
+import { TenantMeter } from './tenant-meter.js';
 import type { Tenant, TenantConfig, TenantRegistry } from './tenants.js';
 import type { Settlement } from './settlement.js';
 import { openAccount, type TenantAccount, type WaitingRoom } from './waiting.js';
@@ -60,6 +61,11 @@ export interface GatewayOptions {
   readonly closeGraceMs?: number;
   /** Live markers: what must turn up in answers to its owner, a tenant's name, only. */
   readonly markers?: readonly Marker[];
+  /**
+   * How much of the end of an answer is held back while markers are live: null, what may become part of one; a number, at least so
+   * many characters; 0, nothing, so that up to eleven characters of a marker leave before it is recognised. @default null
+   */
+  readonly holdBack?: HoldBack;
   /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
   readonly sentinels?: boolean;
   /** Between sentinels of each engine that nobody's suspicion asked for, while it has traffic; 0: none. @default PATROL_EVERY_MS */
@@ -72,6 +78,12 @@ export interface GatewayOptions {
   readonly tls?: ListenTls;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
+}
+
+/** Markers that operators gave; the owner of each is a tenant's name. */
+export interface GivenMarkers {
+  readonly markers: readonly Marker[];
+  readonly holdBack: HoldBack;
 }
 
 /** What can change while requests are open. */
@@ -96,7 +108,8 @@ export class Gateway {
   readonly #exchangeContext: ExchangeContext;
   readonly #open = new Set<Exchange>();
   /** Of every tenant since the start: one that comes back finds what it still has open. */
-  readonly #accounts: Map<Tenant, TenantAccount>;
+  readonly #accounts = new Map<Tenant, TenantAccount>();
+  readonly #meters = new Map<Tenant, TenantMeter>();
   readonly #startedS: number;
   #hosts: HostRule | null = null;
   #closing: Promise<void> | null = null;
@@ -110,7 +123,7 @@ export class Gateway {
     const guards = options.guards ?? ALL_GUARDS;
     const standing = standingHeaders(guards, options.faults ?? []);
     this.#startedS = Math.floor(clock.wallMs() / 1000);
-    this.#accounts = new Map(tenants.tenants.map((tenant) => [tenant, openAccount(tenant)]));
+    for (const tenant of tenants.tenants) this.#openTenant(tenant);
     this.#bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
     this.metrics = new GatewayMetrics({
       engines: { [Symbol.iterator]: () => this.engines[Symbol.iterator]() },
@@ -132,6 +145,7 @@ export class Gateway {
       metrics: this.metrics,
       shield: this.shield,
       tenantCount: tenants.tenants.length,
+      strideOf: ({ tenant }) => PRIORITY_STRIDES[tenants.limitsOf(tenant).priority ?? 'normal'],
       onOut: (engine) => this.#engineOut(engine),
     });
     const context: LadderContext = {
@@ -140,6 +154,7 @@ export class Gateway {
       features: (model) => commonFeatures(this.engines.filter((engine) => engine.serves(model))),
       registry: tenants,
       accounts: this.#accounts,
+      meters: this.#meters,
       guards,
       metrics: this.metrics,
       findings,
@@ -178,7 +193,7 @@ export class Gateway {
 
   /** The names of the models of all engines, each once. */
   get models(): readonly string[] {
-    return [...new Set(this.engines.flatMap(({ upstream }) => upstream.describe().models))];
+    return modelsOf(this.engines);
   }
 
   /** Rejects with CodedError `usage` when the port can't be had. */
@@ -199,6 +214,18 @@ export class Gateway {
     return [...this.#accounts.values()].filter((account) => there.has(account.tenant) || !isIdle(account));
   }
 
+  #openTenant(tenant: Tenant): void {
+    const { tenants, clock } = this.#options;
+    this.#accounts.set(tenant, openAccount(tenant));
+    this.#meters.set(
+      tenant,
+      new TenantMeter(
+        () => tenants.limitsOf(tenant),
+        () => clock.nowMs(),
+      ),
+    );
+  }
+
   /** Whether it takes no more requests. */
   get draining(): boolean {
     return this.#drained !== null || this.#closing !== null;
@@ -212,10 +239,15 @@ export class Gateway {
     const registry = this.#options.tenants;
     registry.replace(tenants);
     for (const tenant of registry.tenants) {
-      if (!this.#accounts.has(tenant)) this.#accounts.set(tenant, openAccount(tenant));
+      if (!this.#accounts.has(tenant)) this.#openTenant(tenant);
     }
     this.#bodyBytesMax = bounds.bodyBytesMax;
     for (const { room } of this.engines) room.setBounds({ ...bounds, tenants: registry.tenants.length });
+  }
+
+  /** Live markers instead of those before, for answers that begin from now on. Engines share what is live. */
+  giveMarkers({ markers, holdBack }: GivenMarkers): void {
+    this.engines[0]!.watch.markers.give(markers, holdBack);
   }
 
   /**
@@ -305,22 +337,10 @@ export class Gateway {
     if (path === '/v1/models' || path.startsWith('/v1/models/')) {
       requireMethod(request, 'GET');
       this.#ladder.authenticate(exchange);
-      exchange.answer(200, this.#models(path));
+      exchange.answer(200, modelsAnswer(path, this.engines, this.#startedS));
       return;
     }
     throw new CodedError('not_found', 'Expected the path of a route that is served here, got another one.');
-  }
-
-  #models(path: string): string {
-    const rows: ModelRow[] = this.models.map((id) => ({
-      id,
-      createdS: this.#startedS,
-      maxModelLen: advertisedLimit(this.engines, id),
-    }));
-    if (path === '/v1/models') return modelsJson(rows);
-    const row = rows.find((each) => each.id === decoded(path.slice('/v1/models/'.length)));
-    if (row === undefined) throw new CodedError('not_found', 'Expected the name of a model that is served here.');
-    return oneModelJson(row);
   }
 }
 
@@ -362,18 +382,4 @@ export function requireMethod(request: IncomingMessage, method: 'GET' | 'POST'):
   throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`, {
     allow: method === 'GET' ? 'GET, HEAD' : method,
   });
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-/** What can be asked of every one of them. */
-function commonFeatures(engines: readonly Engine[]): ReadonlySet<UpstreamFeature> {
-  const [first, ...others] = engines.map(({ upstream }) => upstream.describe().features ?? new Set<UpstreamFeature>());
-  return new Set([...(first ?? [])].filter((feature) => others.every((each) => each.has(feature))));
 }

@@ -73,6 +73,7 @@ describe('a settlement', () => {
       nodes: ['n1', 'n2'],
       counted: { least: tokens, most: tokens },
       maxTokens: 4,
+      came: 1,
       said: { decode: tokens, prefill: tokens, completion: 1, cached: 3 },
       limits: { context: 4096, prefillPool: 4096, decodePool: 8192, effective: 4095 },
       outcome: 'finished',

@@ -30,6 +30,8 @@ export interface Settlement {
   readonly counted: Interval | null;
   /** Of output, granted. */
   readonly maxTokens: number | null;
+  /** Tokens of output that came, as they were said piece by piece. */
+  readonly came: number;
   /** The engine's own counts. */
   readonly said: {
     readonly decode: number | null;
@@ -75,11 +77,14 @@ export class Settling {
   #nodes: readonly string[] = [];
   #counted: Interval | null = null;
   #maxTokens: number | null = null;
+  #came = 0;
   #limits: Settlement['limits'] = null;
   #said: Settlement['said'] = { decode: null, prefill: null, completion: null, cached: null };
   #dispatchedMs: number | null = null;
   #firstTextMs: number | null = null;
   #releasedMs: number | null = null;
+  /** Called when it is settled, with the tokens that it used: of its prompt, if it was sent, and of output. */
+  onUsed: ((tokens: number) => void) | null = null;
   #end: Pick<Settlement, 'outcome' | 'code' | 'abortPhase' | 'endedMs'> | null = null;
 
   constructor(
@@ -134,8 +139,9 @@ export class Settling {
     this.#said = { ...this.#said, decode: countOf(promptTokens), prefill: countOf(prefillTokens) };
   }
 
-  /** The engine's end of it. */
-  upstreamEnded(end: UpstreamEnd): void {
+  /** The engine's end of it; so many tokens of output came. */
+  upstreamEnded(end: UpstreamEnd, came: number): void {
+    this.#came = came;
     if (end.kind === 'failed' || end.usage === null) return;
     this.said(end.usage);
     const { completionTokens, cachedTokens } = end.usage;
@@ -159,12 +165,18 @@ export class Settling {
     this.#tell();
   }
 
+  get #used(): number {
+    if (this.#dispatchedMs === null) return 0;
+    return (this.#counted?.most ?? 0) + Math.max(this.#came, this.#said.completion ?? 0);
+  }
+
   #sinceArrival(): number {
     return this.#clock.nowMs() - this.#arrivedMs;
   }
 
   #tell(): void {
     if (this.#end === null || (this.#dispatchedMs !== null && this.#releasedMs === null)) return;
+    this.onUsed?.(this.#used);
     this.#settled({
       ...this.#about,
       engineId: this.#engineId,
@@ -173,6 +185,7 @@ export class Settling {
       nodes: this.#nodes,
       counted: this.#counted === null ? null : { least: this.#counted.least, most: this.#counted.most },
       maxTokens: this.#maxTokens,
+      came: this.#came,
       said: this.#said,
       limits: this.#limits,
       ...this.#end,

@@ -12,7 +12,6 @@ import {
   WAITING_MAX,
 } from './bounds.js';
 import { type Place, Round } from './round.js';
-
 export { openAccount, type TenantAccount } from './account.js';
 
 /** What the upstream holds; read again at every decision. */

@@ -1,6 +1,5 @@
-import type { MarkerIndex } from '../../markers/marker-index.js';
 import type { Prompt } from '../../upstream/upstream.js';
-import { ChannelGuard, type Foreign, type HoldBack } from './channel.js';
+import { ChannelGuard, type Foreign, type HoldBack, type MarkerSource } from './channel.js';
 import { Requester } from './requester.js';
 
 /**
@@ -10,14 +9,14 @@ import { Requester } from './requester.js';
 export class AnswerGuard {
   /** The channel that every answer has. */
   readonly content: ChannelGuard;
-  readonly #index: MarkerIndex;
+  readonly #markers: MarkerSource;
   readonly #requester: Requester;
   readonly #holdBack: HoldBack;
   #wordFound: Foreign | null = null;
   readonly #others: ChannelGuard[] = [];
 
-  constructor(index: MarkerIndex, owner: string, prompt: Prompt, holdBack: HoldBack) {
-    this.#index = index;
+  constructor(markers: MarkerSource, owner: string, prompt: Prompt, holdBack: HoldBack) {
+    this.#markers = markers;
     this.#requester = new Requester(owner, prompt);
     this.#holdBack = holdBack;
     this.content = this.#open('content');
@@ -45,6 +44,6 @@ export class AnswerGuard {
   }
 
   #open(name: string): ChannelGuard {
-    return new ChannelGuard(this.#index, this.#requester, name, this.#holdBack);
+    return new ChannelGuard(this.#markers, this.#requester, name, this.#holdBack);
   }
 }

@@ -1,4 +1,5 @@
-import type { MarkerHit, MarkerIndex, MarkerScanner } from '../../markers/marker-index.js';
+import type { MarkerHit } from '../../markers/marker-index.js';
+import type { TextScanner } from '../../markers/marker-set.js';
 import { EscapeView, QUIET_CHARACTERS } from './escapes.js';
 import type { Requester } from './requester.js';
 
@@ -15,27 +16,32 @@ export interface Foreign {
  */
 export type HoldBack = number | null;
 
+/** Live markers, however many indexes they are in. */
+export interface MarkerSource {
+  scanner(): TextScanner;
+}
+
 /**
  * One text of an answer on its way out: its content, its reasoning, the arguments of a call. Twelve characters in a row of a live marker
  * of another owner, which are not in the request, never leave, however they are cut into pieces, written plainly or with JSON's escapes.
  */
 export class ChannelGuard {
-  readonly #index: MarkerIndex;
+  readonly #markers: MarkerSource;
   readonly #requester: Requester;
   readonly #name: string;
   readonly #holdBack: HoldBack;
-  readonly #scanner: MarkerScanner;
+  readonly #scanner: TextScanner;
   /** The text without its escapes, for as long as the two differ. */
-  #unescaped: { readonly view: EscapeView; readonly scanner: MarkerScanner; readonly at: number } | null = null;
+  #unescaped: { readonly view: EscapeView; readonly scanner: TextScanner; readonly at: number } | null = null;
   #held = '';
   #foreign: Foreign | null = null;
 
-  constructor(index: MarkerIndex, requester: Requester, name: string, holdBack: HoldBack) {
-    this.#index = index;
+  constructor(markers: MarkerSource, requester: Requester, name: string, holdBack: HoldBack) {
+    this.#markers = markers;
     this.#requester = requester;
     this.#name = name;
     this.#holdBack = holdBack;
-    this.#scanner = index.scanner();
+    this.#scanner = markers.scanner();
   }
 
   /** What proves that the answer is not the request's own; nothing leaves from then on. */
@@ -89,7 +95,7 @@ export class ChannelGuard {
   #openView(): void {
     const { tail, length } = this.#scanner;
     const view = new EscapeView();
-    const scanner = this.#index.scanner();
+    const scanner = this.#markers.scanner();
     scanner.scan(view.push(tail));
     this.#unescaped = { view, scanner, at: length - tail.length };
   }

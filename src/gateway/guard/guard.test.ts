@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { makeMarker } from '../../markers/marker.js';
 import { MarkerIndex } from '../../markers/marker-index.js';
+import { MarkerSet } from '../../markers/marker-set.js';
 import type { AnswerPiece, Prompt } from '../../upstream/upstream.js';
 import { Outgoing } from '../outgoing.js';
 import { AnswerGuard } from './answer-guard.js';
@@ -17,7 +18,8 @@ import { EscapeView, withoutEscapes } from './escapes.js';
 const SECRET = Buffer.from('a secret of these tests alone');
 const THEIRS = makeMarker(SECRET, 'acme', 'test', 0).text;
 const OWN = makeMarker(SECRET, 'globex', 'test', 0).text;
-const INDEX = new MarkerIndex([makeMarker(SECRET, 'acme', 'test', 0), makeMarker(SECRET, 'globex', 'test', 0)]);
+/** In two indexes, as those that operators gave and those of sentinels are. */
+const LIVE = new MarkerSet(['acme', 'globex'].map((owner) => new MarkerIndex([makeMarker(SECRET, owner, 'test', 0)])));
 const PROMPT: Prompt = { kind: 'text', text: 'say something' };
 
 const outgoing = (guarded: boolean, holdBack: HoldBack = null, prompt: Prompt = PROMPT): Outgoing => {
@@ -28,7 +30,7 @@ const outgoing = (guarded: boolean, holdBack: HoldBack = null, prompt: Prompt = 
     isChat: true,
     callId: (index) => `call_${index}`,
   });
-  out.guardWith(guarded ? new AnswerGuard(INDEX, 'globex', prompt, holdBack) : null);
+  out.guardWith(guarded ? new AnswerGuard(LIVE, 'globex', prompt, holdBack) : null);
   return out;
 };
 

@@ -16,7 +16,7 @@ import type {
 } from '../upstream.js';
 import type { EngineCallOptions } from '../engine-call.js';
 import { type EngineTls, engineAgent } from '../transport.js';
-import { openAiBody, wantedOf } from './request.js';
+import { answerBytesMax, openAiBody, wantedOf } from './request.js';
 import { type ErrorReader, OpenAiRun } from './run.js';
 
 export interface OpenAiOptions {
@@ -50,7 +50,6 @@ export interface OpenAiOptions {
 /** A long prompt is prefilled before the first byte. */
 export const FIRST_BYTE_MS_MAX = 300_000;
 export const IDLE_MS_MAX = 60_000;
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Where nothing is known of pages, a page is one token. */
 const PAGE_TOKENS = 1;
 const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
@@ -177,13 +176,10 @@ export class OpenAiUpstream implements Upstream {
       agent: this.#agent,
       url: this.#urls[prompt.kind],
       headers: [...this.#headers, 'x-request-id', request.id, 'traceparent', request.traceparent],
-      body: JSON.stringify({
-        ...openAiBody(request, models[0]!, streamed),
-        ...request.engineFields,
-      }),
+      body: JSON.stringify(Object.assign(openAiBody(request, models[0]!, streamed), request.engineFields)),
       firstByteMsMax: firstByteMsMax ?? FIRST_BYTE_MS_MAX,
       idleMsMax: idleMsMax ?? IDLE_MS_MAX,
-      bytesMax: ANSWER_BYTES_MAX,
+      bytesMax: answerBytesMax(request.maxTokens, streamed),
     };
   }
 }

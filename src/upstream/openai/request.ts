@@ -1,6 +1,12 @@
 import type { UpstreamFeature, UpstreamRequest } from '../upstream.js';
 import type { Wanted } from './read.js';
 
+/** Bytes of an answer for each of its tokens, probabilities of 20 others included, and for the rest of it. */
+const TOKEN_BYTES_MAX = 8 * 1024;
+const ANSWER_BYTES_LEAST = 1024 * 1024;
+/** An answer that is held whole; a stream is not held. */
+const WHOLE_BYTES_MAX = 64 * 1024 * 1024;
+
 /** The body of a request in OpenAI's words; usage is always asked for. What the tenant asked for never displaces what is set here. */
 export function openAiBody(request: UpstreamRequest, model: string, streamed: boolean): Record<string, unknown> {
   const { prompt } = request;
@@ -29,4 +35,10 @@ export function wantedOf(
     logprobs: logprobs === true || typeof logprobs === 'number',
     reasoning: features.has('reasoning'),
   };
+}
+
+/** Bytes that an answer of so many tokens may have. */
+export function answerBytesMax(maxTokens: number, streamed: boolean): number {
+  const bytes = ANSWER_BYTES_LEAST + maxTokens * TOKEN_BYTES_MAX;
+  return streamed ? bytes : Math.min(bytes, WHOLE_BYTES_MAX);
 }
