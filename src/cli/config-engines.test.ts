@@ -103,6 +103,7 @@ describe('engines in the file', () => {
       wait: true,
       workers: 2,
       tls: { cert: join(folder, 'tls/cert.pem'), key: '/etc/key.pem' },
+      markers: null,
       usage: { path: join(folder, 'log/usage.jsonl'), rotateBytes: 1_048_576, keep: 3 },
     });
   });

@@ -168,7 +168,7 @@ describe('`markers` in the file', () => {
         `${TENANTS}listen: {port: 0}\noperators: {port: 0}\nupstreams: [{kind: vllm, urls: ['${url}']}]\nmarkers: {secret: env:MARKERS, periods: [${periods}]}\n`;
       const of = (text: string): ServeOptions => {
         const options = optionsOf(text);
-        assert.ok('tenants' in options, String(options));
+        assert.ok('tenants' in options, JSON.stringify(options));
         return options;
       };
       const [planted] = await printed('globex', '--config', write(config('2026-11')));

@@ -24,7 +24,7 @@ describe('the leak of a real pair', () => {
   const speaking = (words: string): string => {
     const frames = captured.chatStream.decode.body.split('\n\n').filter((frame) => frame.startsWith('data: {'));
     const [first, piece, last] = [frames[0]!, frames[1]!, frames.at(-1)!];
-    const said = [...words].map((char) => piece.replace('"content":"-"', `"content":${JSON.stringify(char)}`));
+    const said = Array.from(words).map((char) => piece.replace('"content":"-"', `"content":${JSON.stringify(char)}`));
     const usage = `data: ${JSON.stringify({ model: 'lab', choices: [], usage: { prompt_tokens: captured.promptTokens, completion_tokens: words.length } })}`;
     return [first, ...said, last, usage, 'data: [DONE]', ''].join('\n\n');
   };

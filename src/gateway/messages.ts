@@ -126,7 +126,8 @@ function readToolCalls(value: unknown, path: string): unknown {
   });
 }
 
-type Part = { readonly type: 'text'; readonly text: string } | { readonly type: string };
+type Part = { readonly type: 'text'; readonly text: string } | DataPart;
+type DataPart = Json & { readonly type: 'image_url' | 'input_audio' | 'file' };
 
 /** `data` is null where only text may stand. Text parts alone come as one string. */
 function readContent(
@@ -175,7 +176,7 @@ class DataParts {
   count = 0;
   #characters = 0;
 
-  read(part: Json, at: string): Part {
+  read(part: Json, at: string): DataPart {
     if (++this.count > DATA_PARTS_MAX) throw wrongAt(at, `one of at most ${DATA_PARTS_MAX} parts that are no text`);
     if (part.type === 'image_url') return this.#image(part, at);
     if (part.type === 'input_audio') return this.#audio(part, at);
@@ -183,33 +184,33 @@ class DataParts {
     throw wrongAt(`${at}.type`, 'one of `text`, `image_url`, `input_audio`, `file`');
   }
 
-  #image(part: Json, at: string): Part {
+  #image(part: Json, at: string): DataPart {
     recordAt(part, at, ['type', 'image_url']);
     const image = recordAt(part.image_url, `${at}.image_url`, ['url', 'detail']);
     this.#data(image.url, `${at}.image_url.url`, IMAGE_HEAD, 'a `data:` URL of a PNG, JPEG, GIF or WebP in base64');
     const { detail } = image;
     if (isGiven(detail) && detail !== 'auto' && detail !== 'low' && detail !== 'high')
       throw wrongAt(`${at}.image_url.detail`, 'one of `auto`, `low`, `high`');
-    return { type: 'image_url', ...{ image_url: image } };
+    return { type: 'image_url', image_url: image };
   }
 
-  #audio(part: Json, at: string): Part {
+  #audio(part: Json, at: string): DataPart {
     recordAt(part, at, ['type', 'input_audio']);
     const audio = recordAt(part.input_audio, `${at}.input_audio`, ['data', 'format']);
     this.#data(audio.data, `${at}.input_audio.data`, null, 'base64');
     if (audio.format !== 'wav' && audio.format !== 'mp3')
       throw wrongAt(`${at}.input_audio.format`, 'one of `wav`, `mp3`');
-    return { type: 'input_audio', ...{ input_audio: audio } };
+    return { type: 'input_audio', input_audio: audio };
   }
 
-  #file(part: Json, at: string): Part {
+  #file(part: Json, at: string): DataPart {
     recordAt(part, at, ['type', 'file']);
     const file = recordAt(part.file, `${at}.file`, ['file_data', 'filename']);
     this.#data(file.file_data, `${at}.file.file_data`, FILE_HEAD, 'a `data:` URL in base64');
     const { filename } = file;
     if (isGiven(filename) && (typeof filename !== 'string' || !isName(filename)))
       throw wrongAt(`${at}.file.filename`, 'a name of letters, digits, `_`, `-` and `.`');
-    return { type: 'file', ...{ file } };
+    return { type: 'file', file };
   }
 
   #data(value: unknown, path: string, head: RegExp | null, words: string): void {

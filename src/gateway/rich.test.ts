@@ -154,7 +154,7 @@ describe('the official client, of an answer with', () => {
         ],
       });
       const { client } = await start(
-        plays(['He', 'y '].map((text) => ({ kind: 'text' as const, text, logprobs: [...text].map(row) }))),
+        plays(['He', 'y '].map((text) => ({ kind: 'text' as const, text, logprobs: Array.from(text, row) }))),
         { markers: [GLOBEXES] },
       );
       const asked = { model: 'lab', messages, max_tokens: 50, logprobs: true, top_logprobs: 2 };
@@ -209,7 +209,7 @@ describe('an answer beyond plain text', () => {
     harness.post(CHAT, { model: 'lab', messages, max_tokens: 50, stream: true, ...extra });
 
   test('is stopped by a stop sequence in its content alone, and its probabilities end there too', async () => {
-    const rows = [...'one two three'].map((token) => ({ token, logprob: -1, top: [] }));
+    const rows = Array.from('one two three', (token) => ({ token, logprob: -1, top: [] }));
     const { harness } = await start(
       plays([
         { kind: 'reasoning', text: 'then two' },
@@ -263,7 +263,7 @@ describe('an answer beyond plain text', () => {
 describe("another's marker", () => {
   const { text } = GLOBEXES;
   const pieces = [...text.matchAll(/.{1,5}/g)].map(([piece]) => piece);
-  const escapes = [...text].map((char) => `\\u00${char.charCodeAt(0).toString(16)}`);
+  const escapes = Array.from(text, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
   const channels: [string, Record<string, unknown>, readonly (AnswerPiece | string)[]][] = [
     ['content', {}, pieces],
     ['content, with escapes', {}, escapes],

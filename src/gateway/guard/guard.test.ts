@@ -100,7 +100,7 @@ const cut = (text: string, sizes: readonly number[]): string[] => {
 
 /** Writes the characters that `which` picks as escapes, behind so many backslashes. */
 const escaped = (text: string, which: readonly boolean[], backslashes: number): string =>
-  [...text]
+  Array.from(text)
     .map((char, i) =>
       which[i % which.length]!
         ? `${'\\'.repeat(backslashes)}u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
@@ -109,7 +109,7 @@ const escaped = (text: string, which: readonly boolean[], backslashes: number): 
     .join('');
 
 const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
-const around = fc.string({ unit: fc.constantFrom(...'abKVC-27 "\\{}é😀\n'), maxLength: 30 });
+const around = fc.string({ unit: fc.constantFrom(...Array.from('abKVC-27 "\\{}é😀\n')), maxLength: 30 });
 const stretch = fc
   .tuple(fc.integer({ min: 0, max: 18 }), fc.integer({ min: 12, max: 30 }))
   .map(([from, length]) => THEIRS.slice(from, from + length))
@@ -215,7 +215,7 @@ describe('the guard of an answer', () => {
     const out = outgoing(true, 0);
     send(
       out,
-      [...THEIRS].map((char) => CHANNELS.content!(char)),
+      Array.from(THEIRS, (char) => CHANNELS.content!(char)),
     );
     assert.ok(out.foreign !== null);
     assert.equal(left(out).content, THEIRS.slice(0, 11));
@@ -276,7 +276,7 @@ describe('a text without its escapes', () => {
 
   const SEED = 612_003;
   test(`is the same for any cut, and knows how long its end was (seed ${SEED})`, () => {
-    const text = fc.string({ unit: fc.constantFrom(...'\\\\u004bKn"é'), maxLength: 60 });
+    const text = fc.string({ unit: fc.constantFrom(...Array.from('\\\\u004bKn"é')), maxLength: 60 });
     fc.assert(
       fc.property(text, sizes, fc.integer({ min: 0, max: 29 }), (raw, by, last) => {
         const whole = new EscapeView();

@@ -34,8 +34,7 @@ function textsOf(prompt: Prompt): string[] {
     for (const { content } of prompt.messages) texts.push(content);
     if (prompt.rich !== undefined) collect([prompt.rich.messages, prompt.rich.tools, prompt.rich.fields], texts);
   }
-  for (const text of [...texts]) if (text.includes('\\')) texts.push(withoutEscapes(text));
-  return texts;
+  return texts.flatMap((text) => (text.includes('\\') ? [text, withoutEscapes(text)] : [text]));
 }
 
 /** The strings of a value of bounded depth, names included. */

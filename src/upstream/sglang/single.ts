@@ -1,7 +1,7 @@
 import { CodedError } from '../../base/errors.js';
 import type { Clock } from '../../base/clock.js';
 import { FIRST_BYTE_MS_MAX, IDLE_MS_MAX } from '../openai/adapter.js';
-import { wantedOf } from '../openai/request.js';
+import { answerBytesMax, wantedOf } from '../openai/request.js';
 import { type ErrorReader, OpenAiRun } from '../openai/run.js';
 import type { EngineCallOptions } from '../engine-call.js';
 import type { NoticeSink } from '../notice.js';
@@ -33,8 +33,6 @@ export const SGLANG_FEATURES: ReadonlySet<UpstreamFeature> = new Set<UpstreamFea
   'reasoning',
 ]);
 
-/** Bytes of one answer. */
-export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
 /** Requests at once where the node does not say its own bound. */
 export const RUNNING_MAX = 256;
 /** Where no page size is known, nothing is admitted either. */
@@ -70,7 +68,7 @@ export function callTo(
     body,
     firstByteMsMax: options.firstByteMsMax ?? FIRST_BYTE_MS_MAX,
     idleMsMax: options.idleMsMax ?? IDLE_MS_MAX,
-    bytesMax: ANSWER_BYTES_MAX,
+    bytesMax: answerBytesMax(request.maxTokens, request.streamed ?? true),
   };
 }
 
