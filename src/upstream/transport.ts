@@ -19,10 +19,13 @@ const IDLE_SOCKETS_MAX = 256;
 /** Shorter than engines keep theirs (5 s is usual): a request must not meet a socket that the engine is closing. */
 const IDLE_SOCKET_MS_MAX = 2_000;
 
-/** Connections to one engine, for `EngineCall` and `EndpointReader`; `destroy` closes them. */
-export function engineAgent(url: URL, tls: EngineTls = {}): HttpAgent {
+/**
+ * Connections to one engine, for `EngineCall` and `EndpointReader`; `destroy` closes them. `keepAlive` false: one for each request,
+ * for an engine that closes them without saying so.
+ */
+export function engineAgent(url: URL, tls: EngineTls = {}, keepAlive = true): HttpAgent {
   const options = {
-    keepAlive: true,
+    keepAlive,
     timeout: IDLE_SOCKET_MS_MAX,
     maxFreeSockets: IDLE_SOCKETS_MAX,
     scheduling: 'lifo' as const,

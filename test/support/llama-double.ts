@@ -265,7 +265,7 @@ export class LlamaDouble {
     job.sent++;
     if (isStreamed) {
       if (!job.response.headersSent) {
-        job.response.writeHead(200, { 'content-type': 'text/event-stream' });
+        job.response.writeHead(200, { 'content-type': 'text/event-stream', connection: 'keep-alive' });
         if (isChat) job.response.write(frame(isChat, { delta: { role: 'assistant', content: null } }, null));
       }
       job.response.write(
@@ -275,8 +275,10 @@ export class LlamaDouble {
     if (job.sent < job.maxTokens) return;
     const usage = this.#usage(job);
     if (isStreamed) {
-      job.response.write(frame(isChat, isChat ? { delta: {} } : { text: '', logprobs: null }, 'length', usage));
-      job.response.end('data: [DONE]\n\n');
+      job.response.write(frame(isChat, isChat ? { delta: {} } : { text: '', logprobs: null }, 'length'));
+      job.response.write(`data: ${JSON.stringify({ ...head(isChat), choices: [], ...usage })}\n\n`);
+      // It says that it keeps the connection, and does not.
+      job.response.end('data: [DONE]\n\n', () => job.response.socket?.end());
     } else {
       const text = Array.from({ length: job.sent }, (_, i) => job.prompt[i % job.prompt.length]!).join('');
       const inner = isChat ? { message: { role: 'assistant', content: text } } : { text, logprobs: null };

@@ -1,58 +1,21 @@
 /**
- * Goal: llama-server behind the contract of all engines, where one tenant's request can't end the others' and finds nothing of
- * theirs. Method: the shared cases over a server that answers as b11434 did, in both layouts of its pool; the gateway's own
- * accounting over it; then each thing that such a server can say wrongly.
+ * Goal: llama-server behind the contract of all engines, where one tenant's request can't end the others'. Method: the shared cases
+ * over a server that answers as b11434 did, in both layouts of its pool; the gateway's own accounting over it; then each thing that
+ * such a server can say wrongly.
  */
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { SystemClock } from '../../base/clock.js';
 import { CodedError } from '../../base/errors.js';
 import { openAccount, WaitingRoom } from '../../gateway/waiting.js';
 import { decideAdmission } from '../../handoff/admission.js';
 import { ask, type Heard } from '../../../test/support/ask-upstream.js';
 import { countNow, runUpstreamCases } from '../../../test/cases/upstream.js';
-import { LlamaDouble, type LlamaDoubleOptions } from '../../../test/support/llama-double.js';
-import type { UpstreamNotice } from '../notice.js';
+import { clock, closeAll, served, text, until } from '../../../test/support/llama-served.js';
 import type { UpstreamRun } from '../upstream.js';
-import { type LlamaOptions, LlamaUpstream, SELF_TEST_TOKENS } from './adapter.js';
+import { type LlamaUpstream, SELF_TEST_TOKENS } from './adapter.js';
+import { llamaError } from './errors.js';
 
-const clock = new SystemClock();
-const open: { close(): Promise<void> }[] = [];
-after(() => Promise.all(open.map((each) => each.close())));
-
-const until = async (test: () => boolean): Promise<void> => {
-  while (!test()) await new Promise((resolve) => clock.after(3, () => resolve(null)));
-};
-const text = (length: number, letter = 'a') => ({ kind: 'text', text: letter.repeat(length) }) as const;
-
-async function served(
-  options: LlamaDoubleOptions = {},
-  more: Partial<LlamaOptions> = {},
-  prepare?: (server: LlamaDouble) => void,
-) {
-  const server = new LlamaDouble(options);
-  prepare?.(server);
-  const notices: UpstreamNotice[] = [];
-  const url = await server.listen();
-  const upstream = await LlamaUpstream.open({
-    url: new URL(url),
-    key: null,
-    models: ['lab'],
-    clock,
-    everyMs: 20,
-    retryMs: 20,
-    settleMs: 50,
-    unseenMs: 100,
-    onNotice: (notice) => notices.push(notice),
-    ...more,
-  });
-  open.push(upstream, server);
-  const notice = async (kind: string): Promise<UpstreamNotice> => {
-    await until(() => notices.some((each) => each.kind === kind));
-    return notices.find((each) => each.kind === kind)!;
-  };
-  return { server, upstream, notices, notice, url };
-}
+after(closeAll);
 
 runUpstreamCases('the adapter of llama-server with one pool', { make: async () => (await served()).upstream });
 runUpstreamCases('the adapter of llama-server with a part of the pool for each slot', {
@@ -249,9 +212,22 @@ describe('the numbers of a llama-server', () => {
     assert.deepEqual([await verdict(4096), await verdict(4095)], ['prompt-too-long', 'admitted']);
     assert.equal((await ask(upstream, { prompt: text(4095), maxTokens: 1 })).end.kind, 'finished');
     const direct = await ask(upstream, { prompt: text(4096), maxTokens: 1 });
-    assert.ok(direct.end.kind === 'failed' && direct.end.code === 'engine_failed');
+    assert.ok(direct.end.kind === 'failed' && direct.end.code === 'context_length_exceeded');
     assert.match(direct.end.detail, /status 400, type exceed_context_size_error, code 400/);
     assert.equal(server.asked.length, 2);
+  });
+
+  test('what it calls an invalid request is one, and what it fails over is its own failure', () => {
+    const code = (status: number | null, error: unknown) => llamaError(status, error)?.code ?? null;
+    assert.equal(
+      code(400, { code: 400, message: 'unrecognized type', type: 'invalid_request_error' }),
+      'invalid_request',
+    );
+    assert.equal(code(null, { code: 400, type: 'exceed_context_size_error' }), 'context_length_exceeded');
+    assert.deepEqual(
+      [code(500, { code: 500, type: 'server_error' }), code(null, 'words'), code(503, undefined)],
+      [null, null, null],
+    );
   });
 
   for (const said of [0, -1, null, 'None', 1e300, 4096.5]) {
@@ -328,124 +304,5 @@ describe('the numbers of a llama-server', () => {
       countNow(upstream, text(3)),
       (error) => error instanceof CodedError && error.code === 'engine_unavailable',
     );
-  });
-});
-
-describe('what llama-server keeps of a prompt', () => {
-  const same = text(200);
-
-  test('is used for nobody: every request says so, and names its own slot', async () => {
-    const { upstream, server } = await served();
-    const first = await ask(upstream, { prompt: same, engineFields: { cache_prompt: true, id_slot: 3, slot_id: 3 } });
-    const again = await ask(upstream, { prompt: same });
-    for (const { body } of server.asked) assert.equal(body.cache_prompt, false);
-    assert.deepEqual(
-      server.asked.map(({ body }) => [body.id_slot, body.slot_id, body.max_tokens]),
-      [
-        [0, undefined, 3],
-        [0, undefined, 3],
-      ],
-    );
-    for (const { end } of [first, again]) assert.ok(end.kind === 'finished' && end.usage.cachedTokens === null);
-  });
-
-  test('is used for its own tenant where slots are kept per tenant, and the figure stays here', async () => {
-    const { upstream, server } = await served({ slots: 2 }, { slots: 'per-tenant' });
-    for (const tenant of [1, 2, 1, 2, 3, 1]) {
-      const { end } = await ask(upstream, { prompt: same, tenant });
-      assert.ok(end.kind === 'finished' && end.usage.cachedTokens === null);
-    }
-    assert.deepEqual(
-      server.asked.map(({ body }) => [body.id_slot, body.cache_prompt]),
-      [
-        [0, false],
-        [1, false],
-        [0, true],
-        [1, true],
-        [0, false],
-        [1, false],
-      ],
-    );
-  });
-
-  test('and used all the same is withheld', async () => {
-    const { upstream, server } = await served({ slots: 1 });
-    server.instead = ({ path, body }, response) => {
-      if (!path.endsWith('completions')) return false;
-      server.begin({ path, headers: {}, body: { ...body, cache_prompt: true } }, response);
-      return true;
-    };
-    assert.equal((await ask(upstream, { prompt: same })).end.kind, 'finished');
-    const { end } = await ask(upstream, { prompt: same, tenant: 2 });
-    assert.ok(end.kind === 'failed' && end.code === 'verification_failed' && end.guard === 'salt');
-    assert.match(end.detail, /199 tokens came out of the cache/);
-  });
-
-  test('is anybody’s with the guard off', async () => {
-    const { upstream, server } = await served();
-    await ask(upstream, { prompt: same, salt: '' });
-    assert.equal((await ask(upstream, { prompt: same, salt: '', tenant: 2 })).end.kind, 'finished');
-    assert.deepEqual(
-      server.asked.map(({ body }) => body.cache_prompt),
-      [true, true],
-    );
-  });
-});
-
-describe('slots of llama-server', () => {
-  test('more requests than slots wait here, in order, and one that is given up waiting was never sent', async () => {
-    const { upstream, server } = await served({ slots: 1 });
-    server.isHeld = true;
-    const first = ask(upstream);
-    let waiting: UpstreamRun | null = null;
-    const second = ask(upstream, { tenant: 2 }, (run) => (waiting = run));
-    const third = ask(upstream, { tenant: 3 });
-    await until(() => server.asked.length === 1);
-    waiting!.abort();
-    assert.equal((await second).end.kind, 'aborted');
-    server.isHeld = false;
-    server.wake();
-    assert.deepEqual([(await first).end.kind, (await third).end.kind], ['finished', 'finished']);
-    assert.equal(server.asked.length, 2);
-  });
-
-  test('a self-test takes a slot of its own and gives up when none becomes free', async () => {
-    const { upstream, server } = await served({ slots: 1 });
-    const two = await Promise.all([1, 2].map(() => upstream.selfTest(AbortSignal.timeout(5000))));
-    assert.deepEqual([two, server.asked.length], [[null, null], 1]);
-    server.isHeld = true;
-    const busy = ask(upstream);
-    await until(() => server.asked.length === 2);
-    assert.match((await upstream.selfTest(AbortSignal.timeout(30)))!, /no slot became free/);
-    server.isHeld = false;
-    server.wake();
-    await busy;
-    assert.equal(await upstream.selfTest(AbortSignal.timeout(5000)), null);
-  });
-
-  test('requests past the gateway are told to the operators', async () => {
-    const { server, url, notice, notices, upstream } = await served();
-    await ask(upstream);
-    assert.deepEqual(notices, []);
-    server.isHeld = true;
-    const stranger = fetch(`${url}/v1/completions`, { method: 'POST', body: '{"prompt":"abc","max_tokens":2}' });
-    assert.match((await notice('foreign-requests')).words, /did not come from here/);
-    server.isHeld = false;
-    server.wake();
-    await stranger;
-  });
-
-  test('closing releases what runs, waits or leaves', async () => {
-    const { upstream, server } = await served({ slots: 1 });
-    server.isHeld = true;
-    server.findsOrphans = false;
-    const heard = [ask(upstream), ask(upstream), ask(upstream)];
-    await until(() => server.asked.length === 1);
-    await upstream.close();
-    assert.deepEqual(
-      (await Promise.all(heard)).map(({ end }) => end.kind),
-      ['aborted', 'aborted', 'aborted'],
-    );
-    server.isHeld = false;
   });
 });

@@ -5,7 +5,6 @@ import { nodeName, type NoticeKind, type NoticeSeverity, type NoticeSink, shownF
 import { OpenAiUpstream } from '../openai/adapter.js';
 import { EndpointReader, failedReading, type Got, type NodeReading, NodeWatcher } from '../poll.js';
 import { selfTestOf } from '../self-test.js';
-import { asShape, field } from '../shapes.js';
 import type { EngineTls } from '../transport.js';
 import type {
   Capacity,
@@ -21,7 +20,9 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import { countByLlama } from './count.js';
+import { isPoolExceeded, llamaError } from './errors.js';
 import { LeaveWatch } from './leave-watch.js';
+import { LlamaRun } from './run.js';
 import { type SlotLease, SlotTable } from './slots.js';
 import { type LlamaLayout, type LlamaSlot, type LlamaState, readLlama } from './state.js';
 
@@ -105,7 +106,9 @@ export class LlamaUpstream implements Upstream {
     this.#inner = new OpenAiUpstream({
       ...options,
       features: options.features ?? LLAMA_FEATURES,
-      errors: (_, error) => this.#heedError(error),
+      errors: (status, error) => this.#meaning(status, error),
+      // It answers a stream with `Keep-Alive`, and closes the connection behind it at once.
+      keepsConnections: false,
       context: 1,
       pool: null,
       runningMax: 1,
@@ -267,7 +270,8 @@ export class LlamaUpstream implements Upstream {
   #withSlot(request: UpstreamRequest, lease: SlotLease): UpstreamRequest {
     const { slot_id: _, ...fields } = request.engineFields;
     const engineFields = { ...fields, id_slot: lease.slot, cache_prompt: this.#mayReuse(request, lease) };
-    return { ...request, engineFields };
+    // Of a client that leaves, the server finds out while it writes: a whole answer would be made to its end for nobody.
+    return { ...request, engineFields, streamed: true };
   }
 
   /** Whether what the slot kept may serve this request: its own tenant's, or anybody's with the guard off. */
@@ -275,13 +279,12 @@ export class LlamaUpstream implements Upstream {
     return request.salt === '' || (this.#o.slots === 'per-tenant' && lease.isOwn);
   }
 
-  /** All that ran has ended because the pool was full: what was counted and what was there are not the same. */
-  #heedError(error: unknown): null {
-    const message = field(asShape(error) ?? {}, 'message');
-    if (typeof message === 'string' && message.startsWith(POOL_EXCEEDED)) {
+  /** Where all that ran has ended, what was counted and what was there are not the same. */
+  #meaning(status: number | null, error: unknown): ReturnType<typeof llamaError> {
+    if (isPoolExceeded(error)) {
       this.#notice('pool-exceeded', 'high', 'its pool was full, and it ended every request that ran in it');
     }
-    return null;
+    return llamaError(status, error);
   }
 
   #heedEnd(end: UpstreamEnd): void {
@@ -361,8 +364,6 @@ export class LlamaUpstream implements Upstream {
   }
 }
 
-const POOL_EXCEEDED = 'Context size has been exceeded';
-
 /** An owner of slots that no tenant is: they are numbered from 1. */
 const SELF_TEST_TENANT = 0;
 
@@ -371,91 +372,6 @@ const LAYOUT_WORDS: Readonly<Record<LlamaLayout, string>> = {
   split: ', a part of the pool for each slot as configured',
   unknown: '; it does not say whether its slots share the pool, so they are taken to share what one takes',
 };
-
-interface RunPorts {
-  readonly begin: (lease: SlotLease, sink: UpstreamSink) => UpstreamRun;
-  readonly mayReuse: (lease: SlotLease) => boolean;
-  readonly over: (end: UpstreamEnd) => void;
-  readonly finished: (slot: number) => void;
-  readonly cutShort: (slot: number, hadAnswer: boolean, onLeft: () => void) => void;
-}
-
-/** One request: it waits for a slot, runs in it, and is released when the slot is left. */
-class LlamaRun implements UpstreamRun {
-  readonly #sink: UpstreamSink;
-  readonly #ports: RunPorts;
-  #inner: UpstreamRun | null = null;
-  #ended: UpstreamEnd | null = null;
-  #hadAnswer = false;
-  #isOver = false;
-  onGivenUp: () => void = () => {};
-
-  constructor(sink: UpstreamSink, ports: RunPorts) {
-    this.#sink = sink;
-    this.#ports = ports;
-  }
-
-  take(lease: SlotLease): void {
-    const inner = this.#ports.begin(lease, {
-      started: (counts) => {
-        this.#hadAnswer = true;
-        this.#sink.started(counts);
-      },
-      text: (piece, tokens) => {
-        this.#hadAnswer = true;
-        this.#sink.text(piece, tokens);
-      },
-      piece: (piece, tokens) => {
-        this.#hadAnswer = true;
-        this.#sink.piece(piece, tokens);
-      },
-      end: (end) => {
-        const judged = judgeCached(end, this.#ports.mayReuse(lease));
-        this.#ended = end;
-        this.#ports.over(judged);
-        this.#sink.end(judged);
-      },
-      released: () => this.#leave(lease.slot),
-    });
-    this.#inner = inner;
-  }
-
-  abort(): void {
-    if (this.#inner !== null) return this.#inner.abort();
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.onGivenUp();
-    this.#sink.end({ kind: 'aborted', usage: null });
-    this.#sink.released();
-  }
-
-  acknowledge(tokens: number): void {
-    this.#inner?.acknowledge(tokens);
-  }
-
-  #leave(slot: number): void {
-    if (this.#ended?.kind === 'finished') {
-      this.#ports.finished(slot);
-      this.#sink.released();
-    } else this.#ports.cutShort(slot, this.#hadAnswer, () => this.#sink.released());
-  }
-}
-
-/** What came out of a cache stays here. Where nothing may come out of one, an engine that says so has shown another's prompt its way. */
-function judgeCached(end: UpstreamEnd, mayReuse: boolean): UpstreamEnd {
-  if (end.kind === 'failed' || end.usage === null) return end;
-  const { cachedTokens } = end.usage;
-  if (end.kind === 'finished' && !mayReuse && cachedTokens !== null && cachedTokens > 0) {
-    return {
-      kind: 'failed',
-      code: 'verification_failed',
-      message: 'The engine used what it had kept of an earlier request, so the answer was withheld.',
-      detail: `${cachedTokens} tokens came out of the cache of a slot that was asked to use none`,
-      guard: 'salt',
-    };
-  }
-  return { ...end, usage: { ...end.usage, cachedTokens: null } };
-}
 
 function unanswered(got: Got): Extract<NodeReading<never>, { kind: 'failed' }> | null {
   return got.kind === 'failure' ? failedReading(got) : null;

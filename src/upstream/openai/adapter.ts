@@ -39,6 +39,8 @@ export interface OpenAiOptions {
   readonly clock: Clock;
   /** A prompt's tokens, template included, as the engine counts. */
   readonly count: (prompt: Prompt) => PromptCount;
+  /** False: it closes a connection after an answer without saying so, and a request on it would be lost. @default true */
+  readonly keepsConnections?: boolean;
   /** How this engine's errors are read. @default by status alone */
   readonly errors?: ErrorReader;
   /** @default FIRST_BYTE_MS_MAX */
@@ -66,7 +68,7 @@ export class OpenAiUpstream implements Upstream {
   constructor(options: OpenAiOptions) {
     assert(options.models.length > 0, 'an upstream serves at least one model');
     this.#options = options;
-    this.#agent = engineAgent(options.url, options.tls);
+    this.#agent = engineAgent(options.url, options.tls, options.keepsConnections);
     const { models, answersAs = [] } = options;
     this.#answerModels = answersAs === null ? null : new Set([...models, ...answersAs]);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');

@@ -19,6 +19,7 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import { countByVllm } from './count.js';
+import { vllmError } from './errors.js';
 import { STALL_MS, StallWatch } from './stall.js';
 import { readVllm, SALT_SINCE, type VllmAnswers, type VllmState } from './state.js';
 
@@ -102,6 +103,7 @@ export class VllmUpstream implements Upstream {
     this.#inner = new OpenAiUpstream({
       ...options,
       features: options.features ?? VLLM_FEATURES,
+      errors: vllmError,
       context: 1,
       pool: null,
       runningMax: options.runningMax ?? RUNNING_MAX,
