@@ -8,8 +8,8 @@ import { after, before, describe, test } from 'node:test';
 import { SystemClock } from '../src/base/clock.js';
 import { ALL_GUARDS, guardBit, type GuardName } from '../src/handoff/guards.js';
 import { GLOBEX_KEY, type Harness, idle, startHarness, until } from './support/gateway-harness.js';
-import { type Double, pairDouble } from './support/sglang-double.js';
-import type { SglangPairUpstream } from '../src/upstream/sglang/pair.js';
+import { Served } from '../src/engine/http/harness.test.help.js';
+import { pairOver } from './support/sglang-double.js';
 
 const clock = new SystemClock();
 const TEXT = '/v1/completions';
@@ -32,21 +32,25 @@ function without(...names: GuardName[]): number {
 }
 
 interface Fixture {
-  readonly double: Double<SglangPairUpstream>;
   readonly harness: Harness;
   close(): Promise<void>;
 }
 
+let served: Served;
+before(async () => {
+  served = await Served.start('pair', INCIDENT);
+});
+after(() => served.close());
+
+/** A gateway of its own in front of the pair. */
 async function fixture(guards: number): Promise<Fixture> {
-  const double = await pairDouble(INCIDENT);
-  const harness = await startHarness({ upstream: double.upstream, guards, sentinels: false });
+  const { upstream } = await pairOver(served);
+  const harness = await startHarness({ upstream, guards, sentinels: false });
   return {
-    double,
     harness,
     close: async () => {
       await harness.close();
-      await double.upstream.close();
-      await double.close();
+      await upstream.close();
     },
   };
 }
@@ -60,11 +64,11 @@ const ask = (text: string, more: object = {}): object => ({
 });
 
 /** A tenant's request fills pages of decode's pool with its marker, and ends. */
-async function fillPages({ harness, double }: Fixture): Promise<void> {
+async function fillPages({ harness }: Fixture): Promise<void> {
   const text = `The amber key is ${MARKER}. `.repeat(12).slice(0, 480);
   const answer = await harness.post(TEXT, ask(text, { max_tokens: 250 }));
   assert.equal(answer.status, 200, await answer.text());
-  await double.served.idle();
+  await served.idle();
 }
 
 const pieceOfMarker = (text: string): boolean =>
@@ -73,8 +77,8 @@ const pieceOfMarker = (text: string): boolean =>
   );
 
 /** Requests that the nodes have seen. */
-async function seen({ double }: Fixture): Promise<string[]> {
-  const of = async (role: string): Promise<string> => (await double.served.get('/metrics', role)).text;
+async function seen(): Promise<string[]> {
+  const of = async (role: string): Promise<string> => (await served.get('/metrics', role)).text;
   const count = (text: string): string => /^sglang:num_requests_total\S* (\d+)/m.exec(text)?.[1] ?? 'none';
   return (await Promise.all([of('prefill'), of('decode')])).map(count);
 }
@@ -109,7 +113,7 @@ describe('the gateway in front of an SGLang pair with the incident’s fault', (
 
   test('an over-long prompt is refused with both numbers, and neither node has seen it', async () => {
     await fillPages(on);
-    const before_ = await seen(on);
+    const before_ = await seen();
     assert.ok(!before_.includes('none'));
     for (const stream of [false, true]) {
       const refused = await on.harness.post(TEXT, ask(OVER_LONG, { stream }), { key: GLOBEX_KEY });
@@ -117,17 +121,17 @@ describe('the gateway in front of an SGLang pair with the incident’s fault', (
       assert.deepEqual([refused.status, text.includes('context_length_exceeded')], [400, true], text);
       assert.ok(text.includes('at most 512 tokens') && text.includes('got 600 tokens'), text);
     }
-    assert.deepEqual(await seen(on), before_);
+    assert.deepEqual(await seen(), before_);
   });
 
   test('a client that leaves before the first token leaves both legs to their end, and then everything is given back', async () => {
     const leaving = new AbortController();
     const post = on.harness.post(TEXT, ask('w'.repeat(500), { max_tokens: 200 }), { signal: leaving.signal });
     post.catch(() => {});
-    await until(clock, 'it runs', () => on.double.served.engine.stats().running === 1);
+    await until(clock, 'it runs', () => served.engine.stats().running === 1);
     leaving.abort();
     await until(clock, 'it is shielded or over', () => on.harness.gateway.shield.open === 0 && idle(on.harness));
-    await on.double.served.idle();
+    await served.idle();
     const metrics = await on.harness.gateway.metrics.registry.metrics();
     assert.match(metrics, /cofferdam_shielded_requests_total\{outcome="(?:first_token|ended)"\} 1/);
   });
@@ -146,7 +150,7 @@ describe('with the gateway’s admission off as well', () => {
       }
       const doubt = off.harness.findings.find(({ id }) => id === 'usage-mismatch');
       assert.match(String(doubt?.observed), /counted here 600, decode 600, prefill 1/);
-      await off.double.served.idle();
+      await served.idle();
     } finally {
       await off.close();
     }

@@ -17,6 +17,7 @@ import {
 } from './poll.js';
 import type { UpstreamNotice } from './notice.js';
 
+const clock = new SystemClock();
 const nodes: FakeNode[] = [];
 const readers: EndpointReader[] = [];
 after(async () => {
@@ -30,7 +31,7 @@ async function reader(
 ): Promise<{ node: FakeNode; reader: EndpointReader }> {
   const node = await fakeNode(answers, options.key ?? null);
   const { key = null, ...bounds } = options;
-  const made = new EndpointReader({ clock: new SystemClock(), url: new URL(`${node.url}/base/`), key, ...bounds });
+  const made = new EndpointReader({ clock, url: new URL(`${node.url}/base/`), key, ...bounds });
   nodes.push(node);
   readers.push(made);
   return { node, reader: made };
@@ -79,7 +80,7 @@ describe('one question to a node', () => {
         '/base/cut': (_, response) => {
           response.writeHead(200, { 'content-length': '10' });
           response.write('{');
-          setImmediate(() => response.destroy());
+          clock.soon(() => response.destroy());
         },
       },
       bounds,

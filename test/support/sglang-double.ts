@@ -20,8 +20,8 @@ export function byteCount(prompt: Prompt): PromptCount {
 export interface NodeMaking {
   readonly clock: Clock;
   readonly notices: UpstreamNotice[];
-  node(url: string, more?: Partial<SglangNodeOptions>): SglangNode;
-  options(more?: Partial<SglangOptions>): SglangOptions;
+  readonly node: (url: string, more?: Partial<SglangNodeOptions>) => SglangNode;
+  readonly options: (more?: Partial<SglangOptions>) => SglangOptions;
 }
 
 export function nodeMaking(clock: Clock = new SystemClock()): NodeMaking {
@@ -56,14 +56,18 @@ export async function singleDouble(
 export async function pairDouble(
   engine: EngineOptions = {},
   http: Partial<EngineServerOptions> = {},
-  more: Partial<SglangOptions> = {},
 ): Promise<Double<SglangPairUpstream>> {
   const served = await Served.start('pair', engine, http);
-  const { node, options, notices } = nodeMaking();
-  const upstream = await SglangPairUpstream.open(
-    node(served.urls.decode!),
-    [node(served.urls.prefill!)],
-    options(more),
-  );
+  const { upstream, notices } = await pairOver(served);
   return { served, upstream, notices, close: () => served.close() };
+}
+
+/** One more adapter in front of a pair that runs. */
+export async function pairOver(
+  served: Served,
+  more: Partial<SglangOptions> = {},
+): Promise<Pick<Double<SglangPairUpstream>, 'upstream' | 'notices'>> {
+  const { node, options, notices } = nodeMaking();
+  const prefills = [node(served.urls.prefill!)];
+  return { upstream: await SglangPairUpstream.open(node(served.urls.decode!), prefills, options(more)), notices };
 }

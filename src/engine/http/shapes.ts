@@ -42,7 +42,7 @@ function metaInfo(state: AnswerState, finish: unknown): Record<string, unknown> 
     reasoning_tokens: 0,
     completion_tokens: state.ids.length,
     cached_tokens: state.cachedTokens,
-    cached_tokens_details: null,
+    cached_tokens_details: state.cachedTokens > 0 ? { device: state.cachedTokens, host: 0 } : null,
     dp_rank: null,
     ...ended,
   };

@@ -11,106 +11,20 @@ import {
   beginStream,
   chunkOf,
   endStream,
-  FakeSglang,
   type FakeLeg,
   wholeAnswer,
 } from '../../../test/support/fake-pair.js';
-import { type NodeMaking, nodeMaking } from '../../../test/support/sglang-double.js';
+import { failure, fakePair, Heard, type PairFixture, TOKENS } from '../../../test/support/pair-fixture.js';
 import { until } from '../../../test/support/gateway-harness.js';
-import type { PromptCounts, UpstreamEnd, UpstreamRequest, UpstreamRun } from '../upstream.js';
-import { SglangPairUpstream } from './pair.js';
 import type { SglangOptions } from './single.js';
-import { freshRoom, requestBody } from './request.js';
 
 const clock = new SystemClock();
-const PROMPT = 'six words that are no secret';
-const TOKENS = 6;
-
-interface Fixture extends NodeMaking {
-  readonly prefills: FakeSglang[];
-  readonly decode: FakeSglang;
-  readonly upstream: SglangPairUpstream;
-}
-
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
   await Promise.all(open.splice(0).map((close) => close()));
 });
-
-async function pair(prefillCount = 1, options: Partial<SglangOptions> = {}): Promise<Fixture> {
-  const prefills = await Promise.all(
-    Array.from({ length: prefillCount }, () => new FakeSglang('prefill', { pool: 2048 }).listen()),
-  );
-  const decode = await new FakeSglang('decode').listen();
-  const making = nodeMaking();
-  const upstream = await SglangPairUpstream.open(
-    making.node(decode.url),
-    prefills.map(({ url }) => making.node(url)),
-    making.options(options),
-  );
-  open.push(async () => {
-    await upstream.close();
-    await Promise.all([decode, ...prefills].map((node) => node.close()));
-  });
-  return { ...making, prefills, decode, upstream };
-}
-
-class Heard {
-  readonly events: string[] = [];
-  text = '';
-  counts: PromptCounts | null = null;
-  end: UpstreamEnd | null = null;
-  run: UpstreamRun | null = null;
-  isReleased = false;
-  readonly released: Promise<void>;
-
-  constructor(
-    upstream: SglangPairUpstream,
-    overrides: Partial<UpstreamRequest> = {},
-    onStarted?: (heard: Heard) => void,
-  ) {
-    let resolve: () => void = () => {};
-    this.released = new Promise((done) => {
-      resolve = done;
-    });
-    const request: UpstreamRequest = {
-      id: 'a'.repeat(32),
-      traceparent: `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`,
-      prompt: { kind: 'text', text: PROMPT },
-      maxTokens: 3,
-      temperature: 0,
-      seed: 7,
-      tenant: 1,
-      salt: 'ab'.repeat(32),
-      engineFields: {},
-      ...overrides,
-    };
-    this.run = upstream.start(request, {
-      started: (counts) => {
-        this.counts = counts;
-        this.events.push('started');
-        onStarted?.(this);
-      },
-      text: (piece) => {
-        this.text += piece;
-        this.events.push('text');
-      },
-      piece: () => this.events.push('piece'),
-      end: (end) => {
-        this.events.push('end');
-        this.end = end;
-      },
-      released: () => {
-        this.events.push('released');
-        this.isReleased = true;
-        resolve();
-      },
-    });
-  }
-}
-
-const failure = (end: UpstreamEnd | null): string =>
-  end?.kind === 'failed' ? `${end.code}${end.guard === null ? '' : ` by ${end.guard}`}` : String(end?.kind);
+const pair = (prefills = 1, options: Partial<SglangOptions> = {}): Promise<PairFixture> =>
+  fakePair(open, prefills, options);
 
 describe('both legs of a request', () => {
   test('carry the same unguessable room as digits, one id and the salt; prefill is asked whole, decode as a stream with usage', async () => {
@@ -237,7 +151,7 @@ describe('a prefill that fails while decode would answer', () => {
       (leg) => {
         leg.response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
         leg.response.write('{"choices":');
-        setImmediate(() => leg.response.destroy());
+        clock.soon(() => leg.response.destroy());
       },
     ],
     'is reset': ['engine_unavailable', (leg) => void leg.response.destroy()],
@@ -344,121 +258,5 @@ describe('an abort', () => {
     await heard.released;
     assert.deepEqual([heard.events, heard.end?.kind], [['end', 'released'], 'aborted']);
     await until(clock, 'both are closed', () => prefills[0]!.legs[0]!.isGone() && decode.legs[0]!.isGone());
-  });
-});
-
-describe('prefill nodes', () => {
-  test('get what is to be done by tokens in flight, and give it back', async () => {
-    const { prefills, upstream } = await pair(2);
-    for (const prefill of prefills) prefill.play = () => {};
-    const sent = (): number[] => prefills.map(({ legs }) => legs.length);
-    const runs = [new Heard(upstream, { promptTokens: 1000 })];
-    for (const tokens of [100, 100, 100]) runs.push(new Heard(upstream, { promptTokens: tokens }));
-    await until(clock, 'all are there', () => sent()[0]! + sent()[1]! === 4);
-    assert.deepEqual(sent().sort(), [1, 3]);
-    for (const each of runs) each.run!.abort();
-    await Promise.all(runs.map((each) => each.released));
-    const more = [new Heard(upstream, { promptTokens: 5 }), new Heard(upstream, { promptTokens: 5 })];
-    await until(clock, 'one each', () => sent()[0]! + sent()[1]! === 6);
-    assert.deepEqual(sent().sort(), [2, 4]);
-    for (const each of more) each.run!.abort();
-  });
-
-  test('that agree with decode are used, and the least of them counts; others are named once and get nothing', async () => {
-    const prefills = await Promise.all(
-      [
-        new FakeSglang('prefill', { pool: 4096 }),
-        new FakeSglang('prefill', { pool: 2048 }),
-        new FakeSglang('prefill', { pool: 1024, version: '0.5.23' }),
-        new FakeSglang('prefill', { pool: 1024, flags: { page_size: 64 } }),
-        new FakeSglang('prefill', { pool: 1024, flags: { kv_cache_dtype: 'fp8_e5m2' } }),
-        new FakeSglang('prefill', { pool: 1024, context: 4096 }),
-        new FakeSglang('prefill', { pool: 1024, flags: { served_model_name: 'other' } }),
-        new FakeSglang('decode', { pool: 1024 }),
-      ].map((node) => node.listen()),
-    );
-    const decode = await new FakeSglang('decode').listen();
-    const { node, options, notices } = nodeMaking();
-    const upstream = await SglangPairUpstream.open(
-      node(decode.url),
-      prefills.map(({ url }) => node(url)),
-      options(),
-    );
-    open.push(async () => {
-      await upstream.close();
-      await Promise.all([decode, ...prefills].map((each) => each.close()));
-    });
-    assert.deepEqual(upstream.health(), { isUp: true });
-    const { context, prefillPool, decodePool } = upstream.capacity();
-    assert.deepEqual([context, prefillPool, decodePool], [8192, 2041, 8185]);
-    const told = notices.filter(({ kind }) => kind === 'pair-mismatch').map(({ words }) => words.split(': ')[1]);
-    const own = new URL(decode.url).host;
-    assert.deepEqual(told.toSorted(), [
-      'KV cache type `fp8_e5m2`, decode has `auto`',
-      'context 4096, decode has 8192',
-      'its role is decode',
-      'model `other`, decode has `glm`',
-      'page size 64, decode has 1',
-      'version `0.5.23`, decode has `0.5.18`',
-    ]);
-    assert.ok(notices.every(({ words }) => words.includes(own)));
-    for (let i = 0; i < 4; i++) await new Heard(upstream).released;
-    assert.deepEqual(prefills.map(({ legs }) => legs.length).slice(2), [0, 0, 0, 0, 0, 0]);
-  });
-
-  test('with none that can be used, the pair is down and says so; a request that comes all the same ends at once', async () => {
-    const { prefills, upstream, notices } = await pair();
-    prefills[0]!.set({ version: '0.5.23' });
-    await upstream.readNow();
-    const health = upstream.health();
-    assert.ok(!health.isUp && health.reason === 'changed' && health.words.includes('version `0.5.23`'));
-    assert.equal(upstream.capacity().prefillPool, null);
-    const heard = new Heard(upstream);
-    await heard.released;
-    assert.deepEqual([failure(heard.end), prefills[0]!.legs.length], ['engine_unavailable', 0]);
-    assert.deepEqual(
-      notices.map(({ kind }) => kind),
-      ['version-changed', 'pair-mismatch'],
-    );
-  });
-});
-
-describe('the body of a request', () => {
-  const request: UpstreamRequest = {
-    id: 'a'.repeat(32),
-    traceparent: '',
-    prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hi' }] },
-    maxTokens: 3,
-    temperature: 0,
-    seed: 7,
-    tenant: 1,
-    salt: '',
-    engineFields: {},
-    params: { top_p: 0.5, model: 'other', rid: 'x' },
-  };
-  const bootstrap = { host: '[::1]', port: null, room: 9_046_351_419_888_738_945n };
-
-  test('has rooms as digits without loss, one or a list, and nothing of the tenant’s in their place', () => {
-    const one = requestBody(request, 'm', false, bootstrap);
-    assert.ok(
-      one.endsWith('"bootstrap_host":"[::1]","bootstrap_port":null,"bootstrap_room":9046351419888738945}'),
-      one,
-    );
-    const two = requestBody(request, 'm', false, [bootstrap, { ...bootstrap, port: 1, room: 2n }]);
-    assert.ok(
-      two.endsWith(
-        '"bootstrap_host":["[::1]","[::1]"],"bootstrap_port":[null,1],"bootstrap_room":[9046351419888738945,2]}',
-      ),
-      two,
-    );
-    const body = JSON.parse(one) as Record<string, unknown>;
-    assert.deepEqual([body.model, body.rid, body.top_p, body.cache_salt], ['m', 'a'.repeat(32), 0.5, undefined]);
-  });
-
-  test('rooms are 63 bits, and of a thousand no two are equal', () => {
-    const rooms = Array.from({ length: 1000 }, freshRoom);
-    assert.equal(new Set(rooms).size, rooms.length);
-    assert.ok(rooms.every((room) => room >= 0n && room < 2n ** 63n));
-    assert.ok(rooms.some((room) => room > 2n ** 62n));
   });
 });

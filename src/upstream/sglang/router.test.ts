@@ -12,7 +12,7 @@ import type { UpstreamEnd, UpstreamRequest } from '../upstream.js';
 import { detectSglang, readWorkers } from './detect.js';
 import { SglangRouterUpstream, type SglangRouterOptions } from './router.js';
 
-const open: (() => Promise<void> | void)[] = [];
+const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
   await Promise.all(open.splice(0).map((close) => close()));
 });
@@ -194,7 +194,7 @@ describe('what stands at a URL', () => {
   const detect = async (url: string) => {
     const { clock } = nodeMaking();
     const reader = new EndpointReader({ clock, url: new URL(url), key: null });
-    open.push(() => reader.close());
+    open.push(async () => reader.close());
     return detectSglang((path) => reader.get(path));
   };
 

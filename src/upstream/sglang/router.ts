@@ -128,7 +128,7 @@ export class SglangRouterUpstream implements Upstream {
     const down = this.#watcher.failure;
     if (down !== null) return { isUp: false, reason: 'unreachable', words: `${this.#router.name}: ${down}` };
     const workers = [...this.#workers.values()];
-    if (workers.length === 0 || workers.every(({ failure }) => failure !== null)) {
+    if (workers.every(({ failure }) => failure !== null)) {
       return { isUp: false, reason: 'unreachable', words: `${this.#router.name}: none of its workers answers` };
     }
     const other = workers.find(({ state }) => state !== null && state.model !== this.#model);

@@ -3,6 +3,7 @@
  * Method: the pure reading over `/server_info` in the shape of 0.5.18 to 0.5.23, one field changed at a time.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { type SglangShape, sglangAnswers } from '../../../test/support/fake-node.js';
 import { pairMismatch, promptMax, sglangChanges, type SglangState, sglangState } from './state.js';
@@ -92,6 +93,24 @@ describe('what a node says', () => {
     for (const other of [null, [], 'x', 7, {}, { data: [] }, { version: '1' }, { internal_states: [] }]) {
       assert.equal(sglangState({ info: other }), null, JSON.stringify(other));
     }
+  });
+});
+
+describe('the captured pair of 0.5.18', () => {
+  const captured = (role: string): SglangState => {
+    const name = `../../../../test/fixtures/audit/captures/sglang-0.5.18-pd-cpu/${role}.server_info.out`;
+    const state = sglangState({ info: JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8')) });
+    assert.ok(state !== null);
+    return state;
+  };
+
+  test('tells its own numbers, and may be paired: its prefill takes 2,041 tokens where 8,192 are advertised', () => {
+    const [prefill, decode] = [captured('prefill'), captured('decode')];
+    assert.equal(pairMismatch(prefill, decode), null);
+    for (const state of [prefill, decode]) assert.deepEqual([state.context, state.version], [8192, '0.5.18']);
+    assert.deepEqual([prefill.pool, promptMax(prefill), prefill.bootstrapPort], [2048, 2041, 18998]);
+    assert.deepEqual([decode.pool, promptMax(decode), decode.radixCacheOff], [8192, 8185, true]);
+    assert.notEqual(prefill.start, decode.start);
   });
 });
 
