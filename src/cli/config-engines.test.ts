@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { boundsOf } from './config-bounds.js';
+import { Registry } from 'prom-client';
 import { type ConfigFile, loadConfig } from './config-file.js';
+import { ConfigReloader, type Loaded } from './config-reload.js';
 import { UPSTREAM_EXAMPLE } from './config-upstreams.js';
 import type { ServeFlags } from './flags.js';
 import { parseServeOptions, type ServeOptions } from './options.js';
@@ -27,7 +29,7 @@ function load(text: string, flags: ServeFlags = {}): ConfigFile | string[] {
 
 function options(text: string, flags: ServeFlags = {}): ServeOptions {
   const file = load(text, flags);
-  assert.ok(!Array.isArray(file), String(file));
+  assert.ok(!Array.isArray(file), JSON.stringify(file));
   return parseServeOptions(flags, WORLD, { ...file, bounds: boundsOf(file.leaves) });
 }
 
@@ -55,6 +57,8 @@ upstreams:
     prefill: [{url: "http://127.0.0.1:30000", bootstrap-port: 8998}]
     decode: [{url: "http://127.0.0.1:30001"}]
 start: wait
+workers: 2
+tenants: [{name: acme, keys: [env:ACME]}]
 secret: env:SECRET
 listen: {tls: {cert: tls/cert.pem, key: /etc/key.pem}}
 usage: {path: log/usage.jsonl, rotate-bytes: 1M, keep: 3}
@@ -97,6 +101,7 @@ describe('engines in the file', () => {
     assert.equal(secret?.reveal(), VARIABLES.SECRET);
     assert.deepEqual(others, {
       wait: true,
+      workers: 2,
       tls: { cert: join(folder, 'tls/cert.pem'), key: '/etc/key.pem' },
       markers: null,
       usage: { path: join(folder, 'log/usage.jsonl'), rotateBytes: 1_048_576, keep: 3 },
@@ -164,6 +169,53 @@ describe('engines in the file', () => {
     const key = mistakes(`secret: sha256:${'a'.repeat(64)}\n`);
     assert.match(key, /`secret` to be `env:NAME` or `file:PATH`/, 'a digest can not make salts');
   });
+});
+
+test('a reload that changes an engine, or the key that is found where it was, is refused whole and says what wants a restart', () => {
+  const keys = { ...VARIABLES };
+  const path = join(folder, 'reload.yaml');
+  const text =
+    'upstreams: [{kind: vllm, urls: ["http://a:1"], key: env:ENGINE_KEY}]\nsecret: env:SECRET\ntenants: [{name: acme, keys: [env:ACME]}]\n';
+  const read = (): Loaded => {
+    const file = loadConfig(path, { variables: keys, flags: {} });
+    assert.ok(!('lines' in file), JSON.stringify(file));
+    return {
+      file,
+      options: parseServeOptions({}, { ...WORLD, variables: keys }, { ...file, bounds: boundsOf(file.leaves) }),
+    };
+  };
+  writeFileSync(path, text);
+  const said: string[] = [];
+  const applied: ServeOptions[] = [];
+  const reloader = new ConfigReloader(
+    {
+      flags: {},
+      load: read,
+      apply: (next) => applied.push(next),
+      log: (line) => said.push(line),
+      findings: { record: () => {} },
+      registry: new Registry(),
+    },
+    read(),
+  );
+  const reload = (): string => {
+    said.length = 0;
+    return `${reloader.reload('SIGHUP')} ${said.join(' ')}`;
+  };
+  keys.ENGINE_KEY = 'sk-engine-0002';
+  assert.match(reload(), /^restart-needed .*a restart is needed for `upstreams\[0\]\.key`/);
+  keys.ENGINE_KEY = VARIABLES.ENGINE_KEY;
+  keys.SECRET = 'another-secret';
+  assert.match(reload(), /a restart is needed for `secret`/);
+  keys.SECRET = VARIABLES.SECRET;
+  writeFileSync(path, text.replace('http://a:1', 'http://b:1'));
+  assert.match(reload(), /a restart is needed for `upstreams\[0\]\.urls`/);
+  writeFileSync(path, text.replace('kind: vllm', 'kind: auto'));
+  assert.match(reload(), /a restart is needed for `upstreams\[0\]\.kind`/);
+  assert.equal(applied.length, 0);
+  writeFileSync(path, text.replace('acme', 'globex'));
+  assert.match(reload(), /^applied /);
+  assert.ok(!JSON.stringify([...said, ...applied]).includes('sk-'));
 });
 
 describe('engines by flags', () => {

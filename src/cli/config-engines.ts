@@ -106,7 +106,7 @@ class EngineFinder {
 
   #nodes(row: FileUpstream, path: string): NodeOption[] {
     const urls = (row.urls ?? []).map((url, index) =>
-      this.#node({ ...(url === undefined ? {} : { url }) }, null, `${path}.urls[${index}]`),
+      this.#node(url === undefined ? {} : { url }, null, `${path}.urls[${index}]`),
     );
     const ofRole = (role: 'prefill' | 'decode'): (NodeOption | null)[] =>
       (row[role] ?? []).map((node, index) => this.#node(node ?? {}, role, `${path}.${role}[${index}].url`));
@@ -132,6 +132,7 @@ class EngineFinder {
     const path = this.#path(usage?.path);
     return {
       wait: values.start === 'wait',
+      workers: values.workers ?? 1,
       tls: cert === undefined || key === undefined ? null : { cert: this.#path(cert)!, key: this.#path(key)! },
       secret: values.secret === undefined ? null : this.#secret(values.secret, 'secret'),
       markers: values.markers === undefined ? null : this.#markers(values.markers, values.tenants?.length ?? 0),

@@ -88,6 +88,7 @@ const APART: readonly string[] = [
   '--upstream-limit',
   '--upstream-ca',
   '--wait',
+  '--workers',
   '--secret',
   '--usage',
   '--tls-cert',

@@ -11,14 +11,8 @@ import {
 } from '../gateway/bounds.js';
 import { FAULTS } from '../handoff/faults.js';
 import { GUARDS } from '../handoff/guards.js';
-import {
-  USAGE_KEEP,
-  USAGE_KEEP_MAX,
-  USAGE_ROTATE_BYTES,
-  USAGE_ROTATE_BYTES_MAX,
-  USAGE_ROTATE_BYTES_MIN,
-} from './usage-log.js';
 import { BODY_BYTES_MAX } from '../wire/index.js';
+import { RUNNING, USAGE } from './config-running.js';
 import { MARKERS, type MarkersPart } from './config-markers.js';
 import { type FileUpstream, UPSTREAM_EXAMPLE, UPSTREAM_SHAPE } from './config-upstreams.js';
 import * as defaults from './defaults.js';
@@ -208,40 +202,6 @@ const LIMITS: Field = {
   },
 };
 
-const USAGE: Field = {
-  name: 'usage',
-  words: 'A log of settled requests: who, where, how many tokens, how it ended; never text',
-  shape: {
-    kind: 'record',
-    fields: [
-      {
-        name: 'path',
-        shape: { kind: 'text', pattern: '.{1,4000}', words: 'a file, made where it is not there' },
-        words: 'Where it is written, a line of JSON each. Not said: nowhere',
-        flag: '--usage',
-      },
-      {
-        name: 'rotate-bytes',
-        shape: {
-          kind: 'count',
-          min: USAGE_ROTATE_BYTES_MIN,
-          max: USAGE_ROTATE_BYTES_MAX,
-          unit: 'bytes',
-          suffixes: true,
-        },
-        words: 'From this size on the file is renamed to `PATH.1`, that to `PATH.2`, and a new one begins',
-        default: USAGE_ROTATE_BYTES,
-      },
-      {
-        name: 'keep',
-        shape: number('files', 1, USAGE_KEEP_MAX),
-        words: 'How many renamed files are kept',
-        default: USAGE_KEEP,
-      },
-    ],
-  },
-};
-
 const UNSAFE: readonly Field[] = [
   {
     name: 'guards',
@@ -297,21 +257,7 @@ export const SERVE_SHAPE: RecordShape = {
       flag: '--upstream',
       example: UPSTREAM_EXAMPLE,
     },
-    {
-      name: 'start',
-      shape: { kind: 'choice', of: ['refuse', 'wait'] },
-      words: 'When an engine can not be reached at the start: refuse to start, or wait until it answers',
-      default: 'refuse',
-      flag: '--wait',
-    },
-    {
-      name: 'secret',
-      shape: { kind: 'secret', whole: true },
-      words:
-        'What salts are made from: replicas with one secret behave as one. Not said: each start draws its own, and prefix caches begin anew',
-      flag: '--secret',
-      example: ['secret: env:COFFERDAM_SECRET'],
-    },
+    ...RUNNING,
     {
       name: 'on-small-pool',
       shape: { kind: 'choice', of: ['lower', 'refuse'] },
@@ -393,6 +339,7 @@ export interface FileValues extends MarkersPart {
   readonly secret?: string;
   readonly usage?: { readonly path?: string; readonly 'rotate-bytes'?: number; readonly keep?: number };
   readonly start?: string;
+  readonly workers?: number;
   readonly drain?: { readonly timeout?: number };
   readonly findings?: { readonly log?: string };
   readonly guards?: { readonly mode?: string; readonly disabled?: readonly string[] };

@@ -37,3 +37,5 @@ export const ENGINE_RUNNING_MAX_MAX = 65_536;
 /** A long prompt is prefilled before the first byte. */
 export const FIRST_BYTE_MS_MAX = 300_000;
 export const IDLE_MS_MAX = 60_000;
+/** Processes that share one port. */
+export const WORKERS_MAX = 64;

@@ -29,6 +29,7 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly upstreamLimit?: string;
   readonly upstreamCa?: string;
   readonly wait?: boolean;
+  readonly workers?: string;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly secret?: string;

@@ -53,7 +53,7 @@ test('without a flag, everything has its default', () => {
       findingsLog: 'none',
     },
     upstreams: [],
-    running: { wait: false, tls: null, secret: null, markers: null, usage: null },
+    running: { wait: false, workers: 1, tls: null, secret: null, markers: null, usage: null },
     warnings: [],
   });
 });

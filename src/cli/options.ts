@@ -10,6 +10,7 @@ import { BODY_BYTES_MAX } from '../wire/index.js';
 import * as defaults from './defaults.js';
 import type { EngineFlags, FaultFlags, ReplayFlags, ServeFlags, SizeFlags } from './flags.js';
 import { type KeyOption, type KeySurroundings, parseKey, parseTenants, type TenantOption } from './keys.js';
+import { checkWorkers } from './workers-options.js';
 import { DEFAULT_RUNNING, parseRunning, type RunningOptions } from './running-options.js';
 import { parseUpstreams, type UpstreamOption, upstreamWarnings } from './upstream-options.js';
 
@@ -266,6 +267,7 @@ export function parseServeOptions(given: ServeFlags, world: OptionWorld, file?: 
     );
   }
   differ('--port', options.port, '--ops-port', options.opsPort);
+  checkWorkers(options);
   return {
     ...options,
     warnings: [

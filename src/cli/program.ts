@@ -110,6 +110,7 @@ function addServe(program: Command, io: CliIo, parts: ProgramParts, finish: (cod
     )
     .option('--upstream-ca <FILE>', 'certificates of authorities for engines over https')
     .option('--wait', 'wait at the start for engines that can not be reached yet')
+    .option('--workers <N>', 'processes that share the tenants’ port, each with limits of its own (1)')
     .option('--secret <KEY>', 'what salts are made from, the same for all replicas: env:VAR or file:PATH')
     .option('--usage <FILE>', 'a log of settled requests: counts, never text')
     .option('--tls-cert <FILE>', 'certificate of both ports, in PEM')

@@ -1,6 +1,8 @@
 /** How the server runs beside what it serves: waiting for engines, TLS, the secret of salts, the log of settled requests. */
 import { resolve } from 'node:path';
 import { CodedError } from '../base/errors.js';
+import { shown } from '../base/text.js';
+import { WORKERS_MAX } from './defaults.js';
 import type { MarkerOptions } from './config-markers.js';
 import type { ServeFlags } from './flags.js';
 import { parseSecretFlag, type SecretText } from './secret-text.js';
@@ -22,6 +24,8 @@ export interface UsageOption {
 export interface RunningOptions {
   /** Whether the start waits for engines that can not be reached. */
   readonly wait: boolean;
+  /** Processes that share the tenants' port. */
+  readonly workers: number;
   /** Null: http. */
   readonly tls: TlsOption | null;
   /** What salts are made from; null: the start draws one. */
@@ -32,7 +36,14 @@ export interface RunningOptions {
   readonly usage: UsageOption | null;
 }
 
-export const DEFAULT_RUNNING: RunningOptions = { wait: false, tls: null, secret: null, markers: null, usage: null };
+export const DEFAULT_RUNNING: RunningOptions = {
+  wait: false,
+  workers: 1,
+  tls: null,
+  secret: null,
+  markers: null,
+  usage: null,
+};
 
 /** A flag overrides what `file` says. Throws CodedError `usage`. */
 export function parseRunning(
@@ -48,10 +59,20 @@ export function parseRunning(
   const usage = flags.usage === undefined ? null : resolve(flags.usage);
   return {
     wait: flags.wait ?? file.wait,
+    workers: parseWorkers(flags.workers) ?? file.workers,
     tls: tlsCert === undefined || tlsKey === undefined ? file.tls : { cert: resolve(tlsCert), key: resolve(tlsKey) },
     secret: flags.secret === undefined ? file.secret : parseSecretFlag('--secret', flags.secret, variables),
     markers: file.markers,
     usage:
       usage === null ? file.usage : { rotateBytes: USAGE_ROTATE_BYTES, keep: USAGE_KEEP, ...file.usage, path: usage },
   };
+}
+
+function parseWorkers(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  if (/^[1-9]\d?$/.test(text) && Number(text) <= WORKERS_MAX) return Number(text);
+  throw new CodedError(
+    'usage',
+    `Expected \`--workers\` to be a whole number from 1 to ${WORKERS_MAX}, got ${shown(text)}`,
+  );
 }

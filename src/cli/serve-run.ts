@@ -27,6 +27,8 @@ import type { ServeOptions } from './options.js';
 import type { ListenTls } from '../wire/index.js';
 import { readTls, watchTls } from './tls-files.js';
 import { UsageLog } from './usage-log.js';
+import { WorkerLine } from './worker-line.js';
+import { workerOptions } from './workers-options.js';
 import { openEngines, type ServingEngines } from './serving-engines.js';
 import { startFacts, type StartFacts } from './start-facts.js';
 import { brokenMark, startLines } from './start-lines.js';
@@ -185,7 +187,7 @@ function openPorts({ options, engines, registry, findings, clock, tls, usage }: 
     findings: () => findings.list(),
     page: operatorsPage({ gateway, findings, clock, guards, faults, ...stats }),
     clock,
-    at: { host: options.host, port: options.opsPort },
+    at: { host: options.host, port: options.opsPort, exclusive: true },
     ...secure,
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
     standingHeaders: standingHeaders(guards, faults),
@@ -247,6 +249,25 @@ export async function runServe(options: ServeOptions, config: ServeConfig | null
     isWhole = await serving.close();
   }
   return isWhole ? EXIT.clean : EXIT.unchecked;
+}
+
+/** One of several processes: the parent tells what is served, and when it ends. */
+export async function runWorker(options: ServeOptions, config: ServeConfig | null, io: CliIo): Promise<number> {
+  const line = new WorkerLine();
+  try {
+    const { index, secret } = await line.task;
+    const serving = await startServing(workerOptions(options, index, secret), (text) => io.err(text));
+    const reloads = config === null ? null : startReloads(serving, config, io);
+    line.onHangUp = () => void reloads?.reloader.reload('SIGHUP');
+    line.serving(serving.facts);
+    const signal = await line.ended;
+    reloads?.stop();
+    const { drainMs } = reloads?.reloader.loaded.options.bounds ?? options.bounds;
+    await serving.drain(signal === 'SIGTERM' ? drainMs : Math.min(drainMs, CLOSE_GRACE_MS));
+    return (await serving.close()) ? EXIT.clean : EXIT.unchecked;
+  } finally {
+    line.close();
+  }
 }
 
 /** With everything on there is no `unsafe`; with a fault on or a guard off the line says so, as every line does. */

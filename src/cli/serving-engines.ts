@@ -84,6 +84,7 @@ async function openThere(options: ServeOptions, world: EnginesWorld): Promise<Se
   const made = await makeUpstreams(options.upstreams, {
     clock,
     wait: options.running.wait,
+    isShared: options.running.workers > 1,
     onNotice: (notice) => void findings.record(noticeFinding(notice)),
     log,
   });

@@ -8,11 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { VllmDouble } from '../../test/support/vllm-double.js';
+import { SystemClock, sleep } from '../base/clock.js';
 import type { Finding } from '../findings/finding.js';
 import { parseServeOptions } from './options.js';
 import { startServing } from './serve-run.js';
 import { USAGE_WAITING_BYTES_MAX, UsageLog, type UsageLogOptions } from './usage-log.js';
 
+const clock = new SystemClock();
 let folder = '';
 before(() => {
   folder = mkdtempSync(join(tmpdir(), 'cofferdam-usage-'));
@@ -122,7 +124,7 @@ describe('the log of settled requests', () => {
 
 /** As many lines were written or dropped. */
 async function settled(log: UsageLog, lines: number): Promise<void> {
-  while (log.counts.written + log.counts.dropped < lines) await new Promise((resolve) => setImmediate(resolve));
+  while (log.counts.written + log.counts.dropped < lines) await sleep(clock, 1);
 }
 
 test('serve writes who, where and how many tokens, and no text; a file that can not be written costs no answer', async () => {

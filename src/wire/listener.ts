@@ -49,6 +49,8 @@ export interface ListenAt {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  /** Not shared with other processes of a cluster. @default false */
+  readonly exclusive?: boolean;
 }
 
 /** The requests of one socket: the answer whose turn it is, so that an error never cuts into it, and who waits behind it. */
@@ -123,7 +125,7 @@ export class Listener {
   listen(at: ListenAt): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(at, error)));
-      this.#server.listen(at.port, at.host, () => resolve(this.#server.address() as AddressInfo));
+      this.#server.listen({ ...at }, () => resolve(this.#server.address() as AddressInfo));
     });
   }
 

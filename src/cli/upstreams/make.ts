@@ -18,13 +18,14 @@ import type { Upstream, UpstreamFeature } from '../../upstream/upstream.js';
 import { countByVllm } from '../../upstream/vllm/count.js';
 import { VllmUpstream } from '../../upstream/vllm/adapter.js';
 import type { NodeOption, Requirement, UpstreamOption } from '../upstream-options.js';
+import { SLOTS_WORDS } from '../workers-options.js';
 import { awaitEngine } from './await-engine.js';
 import { type Count, type Counting, Countings } from './counting.js';
 import type { Detected } from './detect.js';
 import { dressed } from './dressed.js';
 
 export interface MadeUpstream {
-  /** Host and port; of a pair those of decode. */
+  /** Host, port and path; of a pair those of decode. */
   readonly name: string;
   readonly upstream: Upstream;
   /** By what prompts are counted, in words. */
@@ -34,6 +35,8 @@ export interface MadeUpstream {
 export interface MakeWorld {
   readonly clock: Clock;
   readonly wait: boolean;
+  /** Whether other processes of this server send to the same engines. */
+  readonly isShared: boolean;
   readonly onNotice: (notice: UpstreamNotice) => void;
   readonly log: (line: string) => void;
 }
@@ -171,6 +174,8 @@ class Making {
         return this.#made(found, await VllmUpstream.open(this.#watched(found, counting)), counting);
       }
       case 'llamacpp': {
+        if (this.#world.isShared)
+          throw usage(`Expected one process in front of ${found.node.url.origin}, got several: ${SLOTS_WORDS}.`);
         const counting = this.#counting(found, countByLlama);
         return this.#made(
           found,
@@ -303,7 +308,7 @@ class Making {
   #made({ node }: Found, upstream: Upstream, { words, name }: Counting): void {
     const { context, pool, dataParts } = this.#option;
     this.#list.push({
-      name: node.url.host,
+      name: node.url.host + node.url.pathname.replace(/\/$/, ''),
       upstream: dressed(upstream, { context, pool, counting: name, dataParts }),
       counted: words,
     });

@@ -3,6 +3,9 @@
  * the gateway an over-long prompt never reaches it. Method: what `serve` starts, in this process, over doubles of the engines.
  */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { CannedEngine } from '../../../test/support/canned-engine.js';
 import { fakeNode, sglangAnswers } from '../../../test/support/fake-node.js';
@@ -11,6 +14,8 @@ import { LlamaDouble } from '../../../test/support/llama-double.js';
 import { VllmDouble } from '../../../test/support/vllm-double.js';
 import { CodedError } from '../../base/errors.js';
 import { Served } from '../../engine/http/harness.test.help.js';
+import { huggingFaceFiles } from '../../model/export/hugging-face.js';
+import { LAB_CONFIG, loadLabWeights } from '../../model/lab-weights.js';
 import type { ServeFlags } from '../flags.js';
 import { parseServeOptions } from '../options.js';
 import { type Serving, startServing } from '../serve-run.js';
@@ -61,6 +66,17 @@ async function vllm(
   const url = await double.listen();
   closing.push(() => double.close());
   return { double, url };
+}
+
+/** The files of the lab model's tokenizer, whose tokens are bytes. */
+function labTokenizer(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'cofferdam-tokenizer-'));
+  closing.push(() => rmSync(folder, { recursive: true }));
+  const facts = { config: LAB_CONFIG, contextTokens: 4096 };
+  for (const file of huggingFaceFiles(facts, loadLabWeights())) {
+    if (file.name.startsWith('tokenizer')) writeFileSync(join(folder, file.name), Buffer.concat([...file.chunks()]));
+  }
+  return folder;
 }
 
 async function engine(kind: 'single' | 'pair', options: Parameters<typeof Served.start>[1]): Promise<Served> {
@@ -153,6 +169,29 @@ describe('an engine that is there', { concurrency: 2 }, () => {
     );
     for (let i = 0; i < 4; i++) assert.equal((await ask(serving, `${i}${'x'.repeat(2000)}`)).status, 200);
     assert.deepEqual([large.double.asked.length, small.double.asked.length], [4, 0]);
+  });
+
+  test('is counted for by the tokenizer that is named, or that the engine names and that lies here', async () => {
+    const folder = labTokenizer();
+    const { double, url } = await vllm();
+    const named = await serve({ upstream: [url], tokenizer: folder });
+    assert.match(named.facts.engines[0]?.counted ?? '', new RegExp(`^by the tokenizer in ${folder}, or by the engine`));
+    assert.equal((await ask(named, 'hello')).status, 200, 'both count alike, or the answer would be withheld');
+    assert.equal((await ask(named, 'x'.repeat(3000))).code, 'context_length_exceeded');
+    assert.ok(!double.requests.some(({ path }) => path === '/tokenize'));
+    const flags = { tokenizer_path: folder, model_path: folder };
+    const answers = sglangAnswers({ role: 'null', version: '0.5.23', context: 4096, pool: 2048, flags });
+    const node = await fakeNode(answers);
+    closing.push(() => node.close());
+    const found = await serve({ upstream: [node.url] });
+    assert.equal(found.facts.engines[0]?.counted, `by the tokenizer in ${folder}`);
+    const { status, message } = await ask(found, 'x'.repeat(3000));
+    assert.equal(status, 400);
+    assert.match(message ?? '', /got 30\d\d tokens/);
+    assert.match(
+      await refusal({ upstream: [url], tokenizer: join(folder, 'none') }),
+      /to hold a tokenizer\.json, found none there/,
+    );
   });
 
   test('its own key goes to it and no tenant’s does; its numbers may be lowered, not raised', async () => {
