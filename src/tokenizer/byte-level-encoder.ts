@@ -111,7 +111,8 @@ export class ByteLevelEncoder {
       return;
     }
     const first = this.#count;
-    const count = this.#merger.merge(this.#bytes, this.#toBytes(from, to));
+    const length = this.#toBytes(from, to);
+    const count = this.#merger.merge(this.#bytes, length);
     this.#grow(count);
     for (let i = 0; i < count; i++) this.#out[first + i] = this.#merger.tokens[i]!;
     this.#count += count;
