@@ -94,10 +94,15 @@ const CONTROLS = [
   '\u{10ffff}',
 ];
 
+/** Of any script; rarely one that is not assigned. */
 function anyCharacter(prng: Prng): string {
-  const plane = prng.pick([0, 0, 0, 1, 1, 2, 14]);
-  const code = plane * 0x10000 + prng.below(0x10000);
-  return String.fromCodePoint(code >= 0xd800 && code <= 0xdfff ? 0x41 : code);
+  for (;;) {
+    const plane = prng.pick([0, 0, 0, 1, 1, 2, 14]);
+    const code = plane * 0x10000 + prng.below(0x10000);
+    if (code >= 0xd800 && code <= 0xdfff) continue;
+    const char = String.fromCodePoint(code);
+    if (!/\p{Cn}/u.test(char) || prng.chance(0.01)) return char;
+  }
 }
 
 /** One text of up to some 200 characters, rarely 2,000. `specials` are the vocabulary's added tokens. */
