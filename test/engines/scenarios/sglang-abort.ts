@@ -1,0 +1,153 @@
+/** A client leaves while its pages are being sent. Decode gives them to the next request, and what is still on its way is written there. */
+import { sleep } from '../../../src/base/clock.js';
+import { ask, type Asking, begin, completion, inWords } from '../ask.js';
+import { type SglangNode, type SglangPair, startSglangPair } from '../engines.js';
+import { startGateway, type TenantName } from '../gateway.js';
+import { letGoOn, schedulerOf, type Stopped, stopInTransfer } from '../late-writes.js';
+import { plainPrompt } from '../prompts.js';
+import type { Bench, Scenario, Side } from '../scenario.js';
+import { startSplitter } from '../splitter.js';
+
+const POOL_TOKENS = 4096;
+const ACME_TOKENS = 1990;
+const GLOBEX_TOKENS = 2640;
+const ANSWER_TOKENS = 200;
+/** KV of a token of the lab model in float32. */
+const TOKEN_BYTES = 4096;
+/** Stopped when a sixteenth and not much more than three quarters of acme's pages have gone out. */
+const FROM_BYTES = (ACME_TOKENS * TOKEN_BYTES) >> 4;
+const UNTIL_BYTES = Math.floor(ACME_TOKENS * TOKEN_BYTES * 0.8);
+const TRIES = 8;
+const WATCH_S = 120;
+const FREED_MS_MAX = 12_000;
+/** Of globex's answer, before the stopped node goes on. */
+const BEGUN_CHARACTERS = 8;
+const HELD_MS = 25_000;
+const DEADLINE_MS = 300_000;
+const POLL_MS = 50;
+
+type Begin = (tenant: TenantName, prompt: string, maxTokens: number) => Asking;
+
+export const sglangAbort: Scenario = {
+  name: 'sglang-abort',
+  title: 'a client leaves in mid-transfer, and its pages are written over what decode has given them to',
+  engines: 'SGLang 0.5.18, two prefill nodes and decode over Mooncake',
+  async run(bench) {
+    const pair = await startSglangPair(bench, {
+      version: '0.5.18',
+      prefillPools: [POOL_TOKENS, POOL_TOKENS],
+      decodePool: POOL_TOKENS,
+      contextTokens: POOL_TOKENS * 2,
+    });
+    if (bench.sides.includes('direct')) {
+      const splitter = await startSplitter({ kind: 'sglang', prefill: pair.prefill, decode: pair.decode.url });
+      await untilHit(bench, 'direct', pair, (_tenant, prompt, maxTokens) =>
+        begin({ url: splitter.url, body: streamed(prompt, maxTokens, true), deadlineMs: DEADLINE_MS }),
+      );
+      await splitter.close();
+    }
+    if (bench.sides.includes('through')) {
+      const urls = [...pair.prefill.map(({ url }) => url), pair.decode.url];
+      const gateway = await startGateway(bench, urls);
+      await untilHit(bench, 'through', pair, (tenant, prompt, maxTokens) =>
+        begin({
+          url: gateway.url,
+          key: gateway.key(tenant),
+          body: streamed(prompt, maxTokens, false),
+          deadlineMs: DEADLINE_MS,
+        }),
+      );
+      await gateway.stop();
+    }
+    await bench.processes.stop([...pair.prefill, pair.decode].map(({ process }) => process));
+  },
+};
+
+function streamed(prompt: string, maxTokens: number, ignoresEnd: boolean): Readonly<Record<string, unknown>> {
+  return completion(prompt, maxTokens, { stream: true, ...(ignoresEnd ? { ignore_eos: true } : {}) });
+}
+
+/** One prompt of each tenant through each prefill node first: connections are made then. */
+async function warmUp(bench: Bench, send: Begin): Promise<void> {
+  for (let i = 0; i < 2; i++) await send('globex', plainPrompt(bench.chance, 300), 4).said;
+}
+
+async function untilHit(bench: Bench, side: Side, pair: SglangPair, send: Begin): Promise<void> {
+  await warmUp(bench, send);
+  for (let i = 1; i <= TRIES; i++) {
+    const hit = await oneTry(bench, side, pair, send);
+    bench.say(`try ${i}: ${hit}`);
+    if (hit === 'done') return;
+  }
+  bench.row({
+    side,
+    sent: `acme ${ACME_TOKENS}, its client leaves in mid-transfer`,
+    cameBack: `the moment was missed in ${TRIES} tries`,
+    heldBack: '',
+    isAsExpected: false,
+  });
+}
+
+async function oneTry(bench: Bench, side: Side, pair: SglangPair, send: Begin): Promise<Stopped | 'done'> {
+  const pids = pair.prefill.map(({ process }) => schedulerOf(process));
+  const watches = pids.map((pid) => stopInTransfer(pid, FROM_BYTES, UNTIL_BYTES, WATCH_S));
+  await Promise.all(watches.map(({ ready }) => ready));
+  const acme = send('acme', plainPrompt(bench.chance, ACME_TOKENS).toUpperCase(), ANSWER_TOKENS);
+  const outcome = await Promise.race(watches.map(async ({ result }, i) => ({ how: await result, pid: pids[i]! })));
+  for (const watch of watches) watch.end();
+  if (outcome.how !== 'stopped') {
+    acme.leave();
+    await acme.said;
+    await untilFree(bench, pair.decode, FREED_MS_MAX);
+    return outcome.how;
+  }
+  try {
+    await afterStop(bench, side, pair, send, acme, outcome.pid);
+  } finally {
+    letGoOn(outcome.pid);
+  }
+  return 'done';
+}
+
+async function afterStop(
+  bench: Bench,
+  side: Side,
+  pair: SglangPair,
+  send: Begin,
+  acme: Asking,
+  pid: number,
+): Promise<void> {
+  acme.leave();
+  await acme.said;
+  const used = await untilFree(bench, pair.decode, FREED_MS_MAX);
+  const globex = send('globex', plainPrompt(bench.chance, GLOBEX_TOKENS), ANSWER_TOKENS);
+  const endMs = bench.clock.nowMs() + HELD_MS;
+  while (globex.text().length < BEGUN_CHARACTERS && bench.clock.nowMs() < endMs) await sleep(bench.clock, POLL_MS);
+  const began = globex.text().length;
+  letGoOn(pid);
+  const said = await globex.said;
+  const capitals = said.text.replaceAll(/[^A-Z]/g, '').length;
+  bench.row({
+    side,
+    sent: `acme ${ACME_TOKENS} in capitals, its client leaves in mid-transfer; globex ${GLOBEX_TOKENS} in small letters`,
+    cameBack: `decode held ${used} tokens when globex began; globex: ${inWords(said)}, ${capitals} capitals in ${said.text.length} characters`,
+    heldBack:
+      side === 'through'
+        ? `acme's pages until their transfer had ended; globex had ${began} characters before that`
+        : '',
+    isAsExpected:
+      side === 'direct' ? capitals > 0 : capitals === 0 && said.status === 200 && said.end === 'whole' && used > 0,
+  });
+}
+
+/** Tokens that decode holds, once none or after `msMax`. */
+async function untilFree(bench: Bench, decode: SglangNode, msMax: number): Promise<number> {
+  const endMs = bench.clock.nowMs() + msMax;
+  for (;;) {
+    const { json } = await ask({ url: decode.url, path: '/v1/loads', deadlineMs: 10_000 });
+    const [load] = (json?.loads ?? []) as readonly { readonly num_used_tokens?: number }[];
+    const used = load?.num_used_tokens ?? -1;
+    if (used === 0 || bench.clock.nowMs() > endMs) return used;
+    await sleep(bench.clock, POLL_MS * 4);
+  }
+}
