@@ -1,5 +1,6 @@
 /** A client leaves while its pages are being sent. Decode gives them to the next request, and what is still on its way is written there. */
 import { sleep } from '../../../src/base/clock.js';
+import type { Prng } from '../../../src/base/prng.js';
 import { ask, type Asking, begin, completion, inWords } from '../ask.js';
 import { type SglangNode, type SglangPair, startSglangPair } from '../engines.js';
 import { startGateway, type TenantName } from '../gateway.js';
@@ -10,10 +11,12 @@ import { startSplitter } from '../splitter.js';
 
 const PREFILL_POOL = 8192;
 /** Small enough that globex's prompt needs pages that acme's had. */
-const DECODE_POOL = 7600;
+const DECODE_POOL = 6700;
 /** In one piece, so that all its pages are on their way at once. */
 const ACME_TOKENS = 6000;
 const GLOBEX_TOKENS = 2640;
+const CUE = ' what was told then: ';
+const TOLD_TOKENS = 900;
 const ANSWER_TOKENS = 200;
 /** KV of a token of the lab model in float32. */
 const TOKEN_BYTES = 4096;
@@ -96,7 +99,7 @@ async function untilHit(bench: Bench, side: Side, pair: SglangPair, send: Begin)
 
 /** How it ended, or what came of it where the moment was met. */
 async function oneTry(bench: Bench, side: Side, pair: SglangPair, send: Begin): Promise<Stopped | Row> {
-  const prompt = plainPrompt(bench.chance, GLOBEX_TOKENS);
+  const prompt = tellingPrompt(bench.chance);
   // What it says when nobody disturbs it.
   const quiet = (await send('globex', prompt, ANSWER_TOKENS).said).text;
   await untilFree(bench, pair.decode, FREED_MS_MAX);
@@ -117,6 +120,12 @@ async function oneTry(bench: Bench, side: Side, pair: SglangPair, send: Begin): 
   } finally {
     letGoOn(outcome.pid);
   }
+}
+
+/** Its answer is the text that follows the cue: copied, token for token, from the last third of its own pages. */
+function tellingPrompt(chance: Prng): string {
+  const before = plainPrompt(chance, GLOBEX_TOKENS - TOLD_TOKENS - 2 * CUE.length);
+  return `${before}${CUE}${plainPrompt(chance, TOLD_TOKENS)}${CUE}`;
 }
 
 interface Stop {
