@@ -21,13 +21,19 @@ import { SCENARIOS } from './scenarios.js';
 const clock = new SystemClock();
 const say = (text: string): void => void process.stderr.write(`${new Date(clock.wallMs()).toISOString()} ${text}\n`);
 
-async function runOne(scenario: Scenario, options: Options, processes: Processes): Promise<ScenarioReport> {
+/** What a signal ends. */
+let running: Processes | null = null;
+
+async function runOne(scenario: Scenario, options: Options): Promise<ScenarioReport> {
   const { name, title, engines } = scenario;
+  const folder = openFolder(options.folder);
+  const processes = new Processes(clock, folder.logs(name), say);
+  running = processes;
   const rows: Row[] = [];
   const startMs = clock.nowMs();
   const startedAt = new Date(clock.wallMs()).toISOString();
   const bench: Bench = {
-    folder: openFolder(options.folder),
+    folder,
     processes,
     clock,
     chance: new Prng(options.seed),
@@ -57,18 +63,17 @@ async function runOne(scenario: Scenario, options: Options, processes: Processes
 }
 
 async function main(options: Options): Promise<number> {
-  const processes = new Processes(clock, openFolder(options.folder).at('logs'), say);
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(name, () => {
-      processes.kill();
+      running?.kill();
       process.kill(process.pid, name);
     });
   }
-  process.on('exit', () => processes.kill());
+  process.on('exit', () => running?.kill());
   say(`seed ${options.seed}, folder ${options.folder}`);
   const reports: ScenarioReport[] = [];
   for (const scenario of SCENARIOS.filter(({ name }) => options.names.includes(name))) {
-    reports.push(await runOne(scenario, options, processes));
+    reports.push(await runOne(scenario, options));
   }
   process.stdout.write(reportText(reports, options));
   if (reports.some(({ rows }) => rows.some(({ isAsExpected }) => !isAsExpected))) return 1;
