@@ -41,7 +41,11 @@ export interface LlamaOptions {
 }
 
 /** `llama-server` with one pool for all slots. Installing it compiles it: a quarter of an hour on two cores. */
-export async function startLlama(bench: Bench, { poolTokens, slots }: LlamaOptions): Promise<Engine> {
+export function startLlama(bench: Bench, options: LlamaOptions): Promise<Engine> {
+  return bench.engines(`llama ${JSON.stringify(options)}`, () => llama(bench, options));
+}
+
+async function llama(bench: Bench, { poolTokens, slots }: LlamaOptions): Promise<Engine> {
   const environment = await bench.folder.environment(LLAMA, bench.say);
   const bin = llamaFolder(environment);
   const [port] = (await freePorts(1)) as [number];
@@ -131,7 +135,11 @@ export interface SglangPairOptions {
 }
 
 /** Prefill nodes and one decode node, with Mooncake over TCP between them. */
-export async function startSglangPair(bench: Bench, options: SglangPairOptions): Promise<SglangPair> {
+export function startSglangPair(bench: Bench, options: SglangPairOptions): Promise<SglangPair> {
+  return bench.engines(`sglang ${JSON.stringify(options)}`, () => sglangPair(bench, options));
+}
+
+async function sglangPair(bench: Bench, options: SglangPairOptions): Promise<SglangPair> {
   const { version, prefillPools, decodePool, contextTokens, chunkTokens } = options;
   const chunk = chunkTokens === undefined ? [] : ['--chunked-prefill-size', String(chunkTokens)];
   const environment = await bench.folder.environment(sglangRecipe(version), bench.say);
@@ -191,7 +199,11 @@ export interface VllmOptions {
   readonly isPaired?: boolean;
 }
 
-export async function startVllm(bench: Bench, options: readonly VllmOptions[]): Promise<Engine[]> {
+export function startVllm(bench: Bench, options: readonly VllmOptions[]): Promise<Engine[]> {
+  return bench.engines(`vllm ${JSON.stringify(options)}`, () => vllm(bench, options));
+}
+
+async function vllm(bench: Bench, options: readonly VllmOptions[]): Promise<Engine[]> {
   const environment = await bench.folder.environment(VLLM, bench.say);
   namePackage(environment);
   const plugin = overPool(bench.folder);

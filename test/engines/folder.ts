@@ -32,8 +32,8 @@ export interface Folder {
   readonly path: string;
   /** Paths in it. */
   at(...names: string[]): string;
-  /** A folder for what the processes of a scenario print. */
-  logs(scenario: string): string;
+  /** A folder for what the processes of a run print. */
+  logs(run: string): string;
   /** The environment of a recipe, made where it is not there yet. Throws `CouldNotRun`. */
   environment(recipe: Recipe, say: (text: string) => void): Promise<string>;
   /** The lab model for a context of so many tokens: a folder (`hf`) or a file (`gguf`). */
@@ -52,9 +52,9 @@ export function openFolder(path: string): Folder {
   return {
     path,
     at,
-    logs: (scenario) => {
-      mkdirSync(at('logs', scenario), { recursive: true });
-      return at('logs', scenario);
+    logs: (run) => {
+      mkdirSync(at('logs', run), { recursive: true });
+      return at('logs', run);
     },
     environment: (recipe, say) => makeEnvironment(at, recipe, say),
     model: (format, contextTokens) => exportModel(at, format, contextTokens),

@@ -10,6 +10,7 @@
  */
 import { SystemClock } from '../../src/base/clock.js';
 import { Prng } from '../../src/base/prng.js';
+import { EngineSets } from './engine-sets.js';
 import { openFolder } from './folder.js';
 import { HELP, type Options, parseOptions } from './options.js';
 import { Processes } from './processes.js';
@@ -21,23 +22,23 @@ import { SCENARIOS } from './scenarios.js';
 const clock = new SystemClock();
 const say = (text: string): void => void process.stderr.write(`${new Date(clock.wallMs()).toISOString()} ${text}\n`);
 
-/** What a signal ends. */
-let running: Processes | null = null;
-
-async function runOne(scenario: Scenario, options: Options): Promise<ScenarioReport> {
+async function runOne(
+  scenario: Scenario,
+  options: Options,
+  processes: Processes,
+  sets: EngineSets,
+): Promise<ScenarioReport> {
   const { name, title, engines } = scenario;
-  const folder = openFolder(options.folder);
-  const processes = new Processes(clock, folder.logs(name), say);
-  running = processes;
   const rows: Row[] = [];
   const startMs = clock.nowMs();
   const startedAt = new Date(clock.wallMs()).toISOString();
   const bench: Bench = {
-    folder,
+    folder: openFolder(options.folder),
     processes,
     clock,
     chance: new Prng(options.seed),
     sides: options.sides,
+    engines: (setUp, start) => sets.get(setUp, start),
     say,
     row: (row) => {
       rows.push(row);
@@ -55,26 +56,32 @@ async function runOne(scenario: Scenario, options: Options): Promise<ScenarioRep
       say(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
     couldNotRun = thrown instanceof Error ? thrown.message : String(thrown);
     say(`could not run: ${couldNotRun}`);
-  } finally {
-    await processes.stop();
+    // In what state they are is not known.
+    await sets.end();
   }
+  await sets.endOthers();
   const seconds = Math.round((clock.nowMs() - startMs) / 1000);
   return { name, title, engines, startedAt, seconds, rows, couldNotRun };
 }
 
 async function main(options: Options): Promise<number> {
+  const folder = openFolder(options.folder);
+  const logs = folder.logs(new Date(clock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, ''));
+  const processes = new Processes(clock, logs, say);
+  const sets = new EngineSets(processes);
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(name, () => {
-      running?.kill();
+      processes.kill();
       process.kill(process.pid, name);
     });
   }
-  process.on('exit', () => running?.kill());
-  say(`seed ${options.seed}, folder ${options.folder}`);
+  process.on('exit', () => processes.kill());
+  say(`seed ${options.seed}, logs in ${logs}`);
   const reports: ScenarioReport[] = [];
   for (const scenario of SCENARIOS.filter(({ name }) => options.names.includes(name))) {
-    reports.push(await runOne(scenario, options));
+    reports.push(await runOne(scenario, options, processes, sets));
   }
+  await sets.end();
   process.stdout.write(reportText(reports, options));
   if (reports.some(({ rows }) => rows.some(({ isAsExpected }) => !isAsExpected))) return 1;
   return reports.some(({ couldNotRun }) => couldNotRun !== null) ? 3 : 0;

@@ -93,6 +93,11 @@ export class Processes {
     }
   }
 
+  /** What runs now. */
+  get running(): readonly Started[] {
+    return this.#running;
+  }
+
   /** Ends each with its whole group: SIGTERM, and after a while SIGKILL. */
   async stop(started: readonly Started[] = this.#running): Promise<void> {
     const ending = [...started];

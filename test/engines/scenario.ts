@@ -25,6 +25,8 @@ export interface Bench {
   readonly clock: Clock;
   readonly chance: Prng;
   readonly sides: readonly Side[];
+  /** Engines under a name of their set-up: those of the scenario before where that was the same, else new ones. */
+  engines<T>(setUp: string, start: () => Promise<T>): Promise<T>;
   /** A line for whoever waits, on standard error. */
   readonly say: (text: string) => void;
   readonly row: (row: Row) => void;

@@ -33,7 +33,7 @@ export const clients: Scenario = {
   async run(bench) {
     const python = await bench.folder.environment(PYTHON, bench.say);
     const javascript = await javascriptFolder(bench);
-    const engine = await startLlama(bench, { poolTokens: POOL_TOKENS, slots: 2 });
+    const engine = await startLlama(bench, { poolTokens: POOL_TOKENS, slots: 4 });
     if (bench.sides.includes('through')) {
       const gateway = await startGateway(bench, [engine.url]);
       const scripts: readonly (readonly [string, string, string])[] = [
@@ -43,7 +43,6 @@ export const clients: Scenario = {
       for (const [command, script, folder] of scripts) await runScript(bench, gateway, command, script, folder);
       await gateway.stop();
     }
-    await bench.processes.stop([engine.process]);
   },
 };
 

@@ -34,7 +34,6 @@ export const llamaPool: Scenario = {
       );
       await gateway.stop();
     }
-    await bench.processes.stop([engine.process]);
   },
 };
 

@@ -134,7 +134,7 @@ function sglangProbe(version: SglangVersion, expects: string, experiments: reado
   };
 }
 
-const nixlProbe: Scenario = {
+export const nixlProbe: Scenario = {
   name: 'probe-vllm-nixl',
   title: 'the probe says leaks',
   engines: `vLLM ${VLLM_VERSION}, prefill and decode over NIXL ${NIXL_VERSION}`,
@@ -151,7 +151,7 @@ const nixlProbe: Scenario = {
   },
 };
 
-const llamaProbe: Scenario = {
+export const llamaProbe: Scenario = {
   name: 'probe-llama',
   title: 'the probe says starves',
   engines: `llama-server ${LLAMA_VERSION}`,
@@ -161,9 +161,5 @@ const llamaProbe: Scenario = {
   },
 };
 
-export const PROBES: readonly Scenario[] = [
-  llamaProbe,
-  sglangProbe('0.5.18', 'leaks', ['boundary', 'canary']),
-  sglangProbe('0.5.23', 'starves', ['starve']),
-  nixlProbe,
-];
+export const sglangProbe18: Scenario = sglangProbe('0.5.18', 'leaks', ['boundary', 'canary']);
+export const sglangProbe23: Scenario = sglangProbe('0.5.23', 'starves', ['starve']);

@@ -66,7 +66,6 @@ export const sglangAbort: Scenario = {
       );
       await gateway.stop();
     }
-    await bench.processes.stop([...pair.prefill, pair.decode].map(({ process }) => process));
   },
 };
 

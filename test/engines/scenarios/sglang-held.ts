@@ -29,7 +29,6 @@ export const sglangHeld: Scenario = {
     });
     if (bench.sides.includes('direct')) await direct(bench, pair);
     if (bench.sides.includes('through')) await through(bench, pair);
-    await bench.processes.stop([...pair.prefill, pair.decode].map(({ process }) => process));
   },
 };
 

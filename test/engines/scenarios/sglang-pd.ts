@@ -34,7 +34,6 @@ export const sglangPd: Scenario = {
     });
     if (bench.sides.includes('direct')) await direct(bench, pair);
     if (bench.sides.includes('through')) await through(bench, pair);
-    await bench.processes.stop([...pair.prefill, pair.decode].map(({ process }) => process));
   },
 };
 

@@ -45,7 +45,6 @@ export const vllmNixl: Scenario = {
       await gateway.stop();
     }
     await splitter.close();
-    await bench.processes.stop([prefill!.process, decode!.process]);
   },
 };
 

@@ -25,7 +25,6 @@ export const vllmPool: Scenario = {
     ]);
     if (bench.sides.includes('direct')) await direct(bench, engine!);
     if (bench.sides.includes('through')) await through(bench, engine!);
-    await bench.processes.stop([engine!.process]);
   },
 };
 
