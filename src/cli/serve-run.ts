@@ -182,7 +182,7 @@ function openPorts(
   });
   for (const finding of capacityFindings(upstream.capacity())) findings.record(finding);
   const gateway = new Gateway({
-    upstream,
+    upstreams: [upstream],
     tenants: registry,
     clock,
     guards,
@@ -195,11 +195,10 @@ function openPorts(
     ...options.bounds,
   });
   const operators = new OperatorsServer({
-    upstream,
+    engines: gateway.engines,
     metrics: gateway.metrics,
-    outOfRotation: () => gateway.watch.rotation.reason,
     findings: () => findings.list(),
-    page: operatorsPage({ upstream, gateway, findings, clock, guards, faults, stats: () => engine.stats() }),
+    page: operatorsPage({ gateway, findings, clock, guards, faults, stats: () => engine.stats() }),
     clock,
     at: { host: options.host, port: options.opsPort },
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),

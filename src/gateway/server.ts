@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
 import type { Marker } from '../markers/marker.js';
-import type { Upstream } from '../upstream/upstream.js';
+import type { Upstream, UpstreamFeature } from '../upstream/upstream.js';
 import {
   BODY_BYTES_MAX,
   HostRule,
@@ -21,15 +20,20 @@ import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
-import { Ladder, requestTokensMax } from './ladder.js';
+import { type Engine, engineOut } from './engine.js';
+import { advertisedLimit, openEngines } from './open-engines.js';
+import { Ladder } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
 import { Shield, type ShieldBounds } from './shield.js';
 import type { Tenant, TenantConfig, TenantRegistry } from './tenants.js';
-import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
-import { engineOut, Watch } from './watch.js';
+import type { Settlement } from './settlement.js';
+import { openAccount, type TenantAccount, type WaitingRoom } from './waiting.js';
 
 export interface GatewayOptions {
-  readonly upstream: Upstream;
+  /** One or more. Those that serve the same model share its requests. */
+  readonly upstreams: readonly Upstream[];
+  /** What they are called in metrics and findings, in the same order. @default `engine-1`, `engine-2` … */
+  readonly engineNames?: readonly string[];
   readonly tenants: TenantRegistry;
   readonly clock: Clock;
   readonly findings: FindingSink;
@@ -57,6 +61,10 @@ export interface GatewayOptions {
   readonly markers?: readonly Marker[];
   /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
   readonly sentinels?: boolean;
+  /** Between sentinels of each engine that nobody's suspicion asked for, while it has traffic; 0: none. @default PATROL_EVERY_MS */
+  readonly sentinelEveryMs?: number;
+  /** Called once for each request of a tenant when nothing is held for it any more. Must not throw. */
+  readonly onSettled?: (settlement: Settlement) => void;
   /** What goes on for clients that left before the first token. @default the bounds of `bounds.ts` */
   readonly shield?: ShieldBounds;
   /** For tests. */
@@ -73,11 +81,11 @@ export interface GatewayBounds {
 
 export { standingHeaders };
 
-/** The tenants' port: OpenAI's routes on top of one upstream. */
+/** The tenants' port: OpenAI's routes on top of one or more engines. */
 export class Gateway {
   readonly metrics: GatewayMetrics;
-  readonly room: WaitingRoom;
-  readonly watch: Watch;
+  /** In the order of the options; at least one. */
+  readonly engines: readonly Engine[];
   readonly shield: Shield;
   readonly #options: GatewayOptions;
   readonly #listener: Listener;
@@ -95,18 +103,17 @@ export class Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    const { upstream, tenants, clock } = options;
+    const { tenants, clock } = options;
     const guards = options.guards ?? ALL_GUARDS;
     const standing = standingHeaders(guards, options.faults ?? []);
     this.#startedS = Math.floor(clock.wallMs() / 1000);
     this.#accounts = new Map(tenants.tenants.map((tenant) => [tenant, openAccount(tenant)]));
     this.#bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
     this.metrics = new GatewayMetrics({
-      capacity: () => upstream.capacity(),
+      engines: { [Symbol.iterator]: () => this.engines[Symbol.iterator]() },
       accounts: { [Symbol.iterator]: () => this.accounts[Symbol.iterator]() },
       ...(options.stats === undefined ? {} : { stats: options.stats }),
     });
-    this.room = newRoom(options);
     this.#exchangeContext = {
       clock,
       standingHeaders: standing,
@@ -114,27 +121,26 @@ export class Gateway {
     };
     const bodyBytesMax = (): number => this.#bodyBytesMax;
     const findings = new BoundedFindings(options.findings);
-    this.watch = new Watch({
-      clock,
-      upstream,
-      room: this.room,
-      findings,
-      metrics: this.metrics.safety,
-      markers: options.markers ?? [],
-      sentinels: options.sentinels ?? true,
-      onOut: () => this.#endAll(engineOut),
-    });
     this.shield = newShield(options, this.metrics);
+    this.engines = openEngines({
+      ...options,
+      guards,
+      findings,
+      metrics: this.metrics,
+      shield: this.shield,
+      tenantCount: tenants.tenants.length,
+      onOut: (engine) => this.#engineOut(engine),
+    });
     const context: LadderContext = {
-      upstream,
+      engines: this.engines,
+      models: () => this.models,
+      features: (model) => commonFeatures(this.engines.filter((engine) => engine.serves(model))),
       registry: tenants,
       accounts: this.#accounts,
-      room: this.room,
-      watch: this.watch,
-      shield: this.shield,
       guards,
       metrics: this.metrics,
       findings,
+      onSettled: options.onSettled ?? ((): void => {}),
       clock,
       get bodyBytesMax() {
         return bodyBytesMax();
@@ -153,6 +159,22 @@ export class Gateway {
   /** Open HTTP requests, whatever they wait for. */
   get open(): number {
     return this.#open.size;
+  }
+
+  /** What runs and waits at all engines together. `heldTokens`: leased and draining. */
+  get room(): { readonly running: number; readonly waiting: number; readonly heldTokens: number } {
+    const sum = (of: (room: WaitingRoom) => number): number =>
+      this.engines.reduce((total, { room }) => total + of(room), 0);
+    return {
+      running: sum((room) => room.running),
+      waiting: sum((room) => room.waiting),
+      heldTokens: sum((room) => room.heldTokens),
+    };
+  }
+
+  /** The names of the models of all engines, each once. */
+  get models(): readonly string[] {
+    return [...new Set(this.engines.flatMap(({ upstream }) => upstream.describe().models))];
   }
 
   /** Rejects with CodedError `usage` when the port can't be had. */
@@ -184,7 +206,7 @@ export class Gateway {
       if (!this.#accounts.has(tenant)) this.#accounts.set(tenant, openAccount(tenant));
     }
     this.#bodyBytesMax = bounds.bodyBytesMax;
-    this.room.setBounds({ ...bounds, tenants: registry.tenants.length });
+    for (const { room } of this.engines) room.setBounds({ ...bounds, tenants: registry.tenants.length });
   }
 
   /**
@@ -211,16 +233,25 @@ export class Gateway {
 
   /** Ends everything that waits or runs with an error. */
   #endAll(error: () => CodedError): void {
-    this.room.refuseAll(error);
+    for (const { room } of this.engines) room.refuseAll(error);
     this.shield.cutAll();
     for (const exchange of this.#open) exchange.interrupt(error());
   }
 
+  /** Ends what runs on it with an error; what waits for it goes elsewhere, or is refused. */
+  #engineOut(engine: Engine): void {
+    engine.room.evict(engineOut);
+    this.shield.cutAll(engine);
+    for (const exchange of this.#open) {
+      if (exchange.holder === engine) exchange.interrupt(engineOut());
+    }
+  }
+
   async #close(graceMs: number): Promise<void> {
     const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
-    this.watch.close();
+    for (const engine of this.engines) engine.close();
     this.shield.close();
-    this.room.refuseAll(shuttingDown);
+    for (const { room } of this.engines) room.refuseAll(shuttingDown);
     const failing = this.#options.clock.after(graceMs, () => {
       this.#endAll(shuttingDown);
       this.#options.clock.soon(() => this.#listener.closeIdle());
@@ -251,7 +282,7 @@ export class Gateway {
     if (path === '/health') {
       requireMethod(request, 'GET');
       if (this.draining) throw shuttingDown();
-      if (!this.watch.rotation.isIn) throw engineOut();
+      if (!this.engines.some((engine) => engine.isServing)) throw engineOut();
       exchange.answer(200, '{"status":"ok"}');
       return;
     }
@@ -272,11 +303,11 @@ export class Gateway {
   }
 
   #models(path: string): string {
-    const { upstream } = this.#options;
-    const limit = effectiveLimit(upstream.capacity())?.tokens ?? null;
-    const rows: ModelRow[] = upstream
-      .describe()
-      .models.map((id) => ({ id, createdS: this.#startedS, maxModelLen: limit }));
+    const rows: ModelRow[] = this.models.map((id) => ({
+      id,
+      createdS: this.#startedS,
+      maxModelLen: advertisedLimit(this.engines, id),
+    }));
     if (path === '/v1/models') return modelsJson(rows);
     const row = rows.find((each) => each.id === decoded(path.slice('/v1/models/'.length)));
     if (row === undefined) throw new CodedError('not_found', 'Expected the name of a model that is served here.');
@@ -291,26 +322,6 @@ const ROUTES: ReadonlyMap<string, Route> = new Map([
 
 function isIdle({ running, waiting, leasedTokens, drainingTokens, bodyBytes }: TenantAccount): boolean {
   return running + waiting + leasedTokens + drainingTokens + bodyBytes === 0;
-}
-
-function newRoom(options: GatewayOptions): WaitingRoom {
-  const { upstream } = options;
-  return new WaitingRoom({
-    clock: options.clock,
-    tenants: options.tenants.tenants.length,
-    size: () => {
-      const capacity = upstream.capacity();
-      return {
-        runningMax: upstream.describe().runningMax,
-        poolTokens: capacity.decodePool,
-        pageTokens: capacity.pageTokens,
-        requestTokensMax: requestTokensMax(upstream),
-      };
-    },
-    ...(options.tenantOpenMax === undefined ? {} : { tenantOpenMax: options.tenantOpenMax }),
-    ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
-    ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
-  });
 }
 
 function newShield({ clock, shield }: GatewayOptions, { safety }: GatewayMetrics): Shield {
@@ -350,4 +361,10 @@ function decoded(part: string): string {
   } catch {
     return part;
   }
+}
+
+/** What can be asked of every one of them. */
+function commonFeatures(engines: readonly Engine[]): ReadonlySet<UpstreamFeature> {
+  const [first, ...others] = engines.map(({ upstream }) => upstream.describe().features ?? new Set<UpstreamFeature>());
+  return new Set([...(first ?? [])].filter((feature) => others.every((each) => each.has(feature))));
 }

@@ -8,12 +8,14 @@ import type {
   PromptCount,
   Upstream,
   UpstreamDescription,
+  UpstreamFeature,
   UpstreamHealth,
   UpstreamRequest,
   UpstreamRun,
   UpstreamSink,
 } from '../upstream.js';
 import type { EngineCallOptions } from '../engine-call.js';
+import { openAiBody, wantedOf } from './request.js';
 import { OpenAiRun } from './run.js';
 
 export interface OpenAiOptions {
@@ -27,6 +29,10 @@ export interface OpenAiOptions {
   /** Tokens that the engine's KV pool holds; null: not known, which admits nothing. */
   readonly pool: number | null;
   readonly runningMax: number;
+  /** What requests may ask of it. @default none */
+  readonly features?: ReadonlySet<UpstreamFeature>;
+  /** Names besides its own under which it may answer; null: any. An answer under another one is withheld. @default none */
+  readonly answersAs?: readonly string[] | null;
   readonly clock: Clock;
   /** A prompt's tokens, template included, as the engine counts. */
   readonly count: (prompt: Prompt) => PromptCount;
@@ -46,6 +52,7 @@ const IDLE_SOCKETS_MAX = 256;
 const IDLE_SOCKET_MS_MAX = 2_000;
 /** Where nothing is known of pages, a page is one token. */
 const PAGE_TOKENS = 1;
+const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
 
 /** Any OpenAI-compatible endpoint, with a configured limit. One request, one call: nothing is sent twice. */
 export class OpenAiUpstream implements Upstream {
@@ -58,11 +65,14 @@ export class OpenAiUpstream implements Upstream {
   });
   readonly #headers: readonly string[];
   readonly #urls: Readonly<Record<Prompt['kind'], URL>>;
+  readonly #answerModels: ReadonlySet<string> | null;
   readonly #open = new Set<OpenAiRun>();
 
   constructor(options: OpenAiOptions) {
     assert(options.models.length > 0, 'an upstream serves at least one model');
     this.#options = options;
+    const { models, answersAs = [] } = options;
+    this.#answerModels = answersAs === null ? null : new Set([...models, ...answersAs]);
     const base = options.url.href.replace(/\/(v1\/?)?$/, '');
     this.#urls = { chat: new URL(`${base}/v1/chat/completions`), text: new URL(`${base}/v1/completions`) };
     this.#headers = [
@@ -73,7 +83,8 @@ export class OpenAiUpstream implements Upstream {
   }
 
   describe(): UpstreamDescription {
-    return { kind: 'openai', models: this.#options.models, runningMax: this.#options.runningMax };
+    const { models, runningMax, features = NO_FEATURES } = this.#options;
+    return { kind: 'openai', models, runningMax, features, exactPieces: false };
   }
 
   capacity(): Capacity {
@@ -107,9 +118,11 @@ export class OpenAiUpstream implements Upstream {
 
   start(request: UpstreamRequest, sink: UpstreamSink): UpstreamRun {
     const streamed = request.streamed ?? true;
-    const run = new OpenAiRun(this.#call(request, streamed), streamed, {
+    const wanted = wantedOf(request, this.#answerModels, this.#options.features ?? NO_FEATURES);
+    const run = new OpenAiRun(this.#call(request, streamed), streamed, wanted, {
       started: (counts) => sink.started(counts),
       text: (piece, tokens) => sink.text(piece, tokens),
+      piece: (piece, tokens) => sink.piece(piece, tokens),
       end: (end) => sink.end(end),
       released: () => {
         this.#open.delete(run);
@@ -120,7 +133,8 @@ export class OpenAiUpstream implements Upstream {
     return run;
   }
 
-  selfTest(signal: AbortSignal): Promise<string | null> {
+  /** `engineFields`: what this engine needs beside the API's own fields. @default none */
+  selfTest(signal: AbortSignal, engineFields: UpstreamRequest['engineFields'] = {}): Promise<string | null> {
     const request: UpstreamRequest = {
       id: freshId(),
       traceparent: `00-${freshId()}-${freshId().slice(16)}-00`,
@@ -130,7 +144,7 @@ export class OpenAiUpstream implements Upstream {
       seed: 0,
       tenant: 1,
       salt: '',
-      engineFields: {},
+      engineFields,
       streamed: false,
     };
     return new Promise((resolve) => {
@@ -138,6 +152,7 @@ export class OpenAiUpstream implements Upstream {
       const run = this.start(request, {
         started() {},
         text() {},
+        piece() {},
         end: (end) => {
           signal.removeEventListener('abort', onAbort);
           if (end.kind === 'finished')
@@ -166,13 +181,7 @@ export class OpenAiUpstream implements Upstream {
       url: this.#urls[prompt.kind],
       headers: [...this.#headers, 'x-request-id', request.id, 'traceparent', request.traceparent],
       body: JSON.stringify({
-        model: models[0],
-        ...(prompt.kind === 'chat' ? { messages: prompt.messages } : { prompt: prompt.text }),
-        max_tokens: request.maxTokens,
-        temperature: request.temperature,
-        seed: request.seed,
-        n: 1,
-        ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
+        ...openAiBody(request, models[0]!, streamed),
         ...request.engineFields,
       }),
       firstByteMsMax: firstByteMsMax ?? FIRST_BYTE_MS_MAX,

@@ -1,0 +1,81 @@
+/** Sets of code points, for the patterns by which tokenizers cut a text into pieces. */
+
+export const CODE_POINTS = 0x110000;
+
+/** Sorted, disjoint ranges, both ends included: low, high, low, high, … */
+export type CharSet = readonly number[];
+
+/** Planes that hold assigned characters other than private ones. */
+const PLANES: readonly number[] = [0, 1, 2, 3, 14];
+
+/** Properties that a pattern may name, as ECMAScript writes them. */
+const PROPERTIES: ReadonlyMap<string, string> = new Map([
+  ...['L', 'Lu', 'Ll', 'Lt', 'Lm', 'Lo', 'M', 'Mn', 'Mc', 'Me', 'N', 'Nd', 'Nl', 'No', 'P', 'S', 'Z'].map(
+    (name) => [name, name] as const,
+  ),
+  ...['Han', 'Hiragana', 'Katakana', 'Hangul', 'Latin', 'Cyrillic', 'Greek', 'Arabic', 'Hebrew', 'Thai'].map(
+    (name) => [name, `Script=${name}`] as const,
+  ),
+  ['White_Space', 'White_Space'],
+]);
+
+const known = new Map<string, CharSet>();
+
+/** The code points with a property, kept once found; null for a property that is not in the list. */
+export function property(name: string): CharSet | null {
+  const written = PROPERTIES.get(name);
+  if (written === undefined) return null;
+  let set = known.get(name);
+  if (set === undefined) {
+    set = union(PLANES.map((plane) => inPlane(plane, new RegExp(`\\p{${written}}+`, 'gu'))));
+    known.set(name, set);
+  }
+  return set;
+}
+
+function inPlane(plane: number, runs: RegExp): CharSet {
+  const units = plane === 0 ? 1 : 2;
+  const first = plane * 0x10000;
+  let text = '';
+  // Surrogates are no characters; a placeholder keeps each character at its own place.
+  for (let i = 0; i < 0x10000; i++) {
+    text += String.fromCodePoint(plane === 0 && i >= 0xd800 && i <= 0xdfff ? 0xfffe : first + i);
+  }
+  const ranges: number[] = [];
+  for (const { 0: run, index } of text.matchAll(runs)) {
+    ranges.push(first + index / units, first + (index + run.length) / units - 1);
+  }
+  return ranges;
+}
+
+export function union(sets: readonly CharSet[]): CharSet {
+  const ranges: [number, number][] = [];
+  for (const set of sets) for (let i = 0; i < set.length; i += 2) ranges.push([set[i]!, set[i + 1]!]);
+  ranges.sort((a, b) => a[0] - b[0]);
+  const joined: number[] = [];
+  for (const [low, high] of ranges) {
+    const last = joined.length - 1;
+    if (last >= 0 && low <= joined[last]! + 1) joined[last] = Math.max(joined[last]!, high);
+    else joined.push(low, high);
+  }
+  return joined;
+}
+
+export function complement(set: CharSet): CharSet {
+  const rest: number[] = [];
+  let from = 0;
+  for (let i = 0; i < set.length; i += 2) {
+    if (set[i]! > from) rest.push(from, set[i]! - 1);
+    from = set[i + 1]! + 1;
+  }
+  if (from < CODE_POINTS) rest.push(from, CODE_POINTS - 1);
+  return rest;
+}
+
+/** The letter in both cases, and what Unicode folds to it: U+017F to s, U+212A to k. */
+export function anyCase(char: string): CharSet {
+  const codes = [char.toLowerCase(), char.toUpperCase()].map((one) => one.codePointAt(0)!);
+  if (codes[0] === 0x73) codes.push(0x17f);
+  if (codes[0] === 0x6b) codes.push(0x212a);
+  return union(codes.map((code) => [code, code]));
+}
