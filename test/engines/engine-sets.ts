@@ -14,7 +14,7 @@ export class EngineSets {
   async get<T>(setUp: string, start: () => Promise<T>): Promise<T> {
     if (setUp === this.#setUp && this.#started.every(({ isOver }) => !isOver)) return this.#engines as T;
     await this.end();
-    const before = this.#processes.running;
+    const before = [...this.#processes.running];
     const engines = await start();
     this.#setUp = setUp;
     this.#engines = engines;
