@@ -2,7 +2,7 @@
 import { ask, completion, inWords, type Said } from '../ask.js';
 import { type SglangPair, startSglangPair } from '../engines.js';
 import { type Gateway, startGateway, type TenantName } from '../gateway.js';
-import { ANSWER_TOKENS, isRight, Markers, plainPrompt } from '../prompts.js';
+import { ANSWER_TOKENS, isRight, Markers, type Planted, plainPrompt } from '../prompts.js';
 import type { Started } from '../processes.js';
 import type { Bench, Scenario, Side } from '../scenario.js';
 import { startSplitter } from '../splitter.js';
@@ -89,14 +89,23 @@ async function atTheLimit(bench: Bench, side: Side, markers: Markers, send: Send
 async function plant(bench: Bench, side: Side, markers: Markers, send: Send): Promise<void> {
   const planted = Array.from({ length: PLANTED }, () => markers.prompt(bench.chance, 'acme', PLANTED_TOKENS));
   const said = await Promise.all(planted.map(({ prompt }) => send('acme', prompt, ANSWER_TOKENS)));
-  const right = said.filter((each, i) => isRight(each, planted[i]!)).length;
+  const wrong = said.flatMap((each, i) => (isRight(each, planted[i]!) ? [] : [wrongWords(each, planted[i]!)]));
+  const right = PLANTED - wrong.length;
   bench.row({
     side,
     sent: `acme ${PLANTED} × ${PLANTED_TOKENS}, each with a marker of its own`,
-    cameBack: `${right} of ${PLANTED} right`,
+    cameBack: [`${right} of ${PLANTED} right`, ...wrong].join('; '),
     heldBack: '',
     isAsExpected: right === PLANTED,
   });
+}
+
+/** How far a wrong answer goes along with the right one: a model's slip does for a while, foreign pages don't. */
+function wrongWords(said: Said, { marker }: Planted): string {
+  const text = said.text.trimStart();
+  let same = 0;
+  while (same < marker.text.length && text[same] === marker.text[same]) same++;
+  return `one ${inWords(said)}, ${same} of ${marker.text.length} characters right`;
 }
 
 async function through(bench: Bench, pair: SglangPair): Promise<void> {
