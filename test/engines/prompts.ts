@@ -5,6 +5,7 @@ import { MarkerIndex } from '../../src/markers/marker-index.js';
 import type { Prng } from '../../src/base/prng.js';
 import { filler, recallPrompt } from '../support/recall.js';
 import type { Said } from './ask.js';
+import type { Side } from './scenario.js';
 
 /** Of an answer that is to hold a marker: 30 characters, and some more. */
 export const ANSWER_TOKENS = 40;
@@ -42,6 +43,23 @@ export class Markers {
 /** Text of exactly `tokens` tokens without any marker. */
 export function plainPrompt(chance: Prng, tokens: number): string {
   return filler(chance, tokens);
+}
+
+/** A slow machine answers a few in the half minute that a gateway lets a request wait. */
+const TOGETHER_THROUGH = 3;
+
+/** Sends prompts that hold markers: all at once to an engine, a few at a time through the gateway. */
+export async function sendPlanted(
+  side: Side,
+  planted: readonly Planted[],
+  send: (prompt: string) => Promise<Said>,
+): Promise<Said[]> {
+  const together = side === 'direct' ? planted.length : TOGETHER_THROUGH;
+  const said: Said[] = [];
+  for (let at = 0; at < planted.length; at += together) {
+    said.push(...(await Promise.all(planted.slice(at, at + together).map(({ prompt }) => send(prompt)))));
+  }
+  return said;
 }
 
 export function isRight(said: Said, { marker }: Planted): boolean {

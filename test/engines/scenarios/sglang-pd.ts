@@ -2,7 +2,7 @@
 import { ask, completion, inWords, type Said } from '../ask.js';
 import { type SglangPair, startSglangPair } from '../engines.js';
 import { type Gateway, startGateway, type TenantName } from '../gateway.js';
-import { ANSWER_TOKENS, isRight, Markers, type Planted, plainPrompt } from '../prompts.js';
+import { ANSWER_TOKENS, isRight, Markers, type Planted, plainPrompt, sendPlanted } from '../prompts.js';
 import type { Started } from '../processes.js';
 import type { Bench, Scenario, Side } from '../scenario.js';
 import { startSplitter } from '../splitter.js';
@@ -88,7 +88,7 @@ async function atTheLimit(bench: Bench, side: Side, markers: Markers, send: Send
 
 async function plant(bench: Bench, side: Side, markers: Markers, send: Send): Promise<void> {
   const planted = Array.from({ length: PLANTED }, () => markers.prompt(bench.chance, 'acme', PLANTED_TOKENS));
-  const said = await Promise.all(planted.map(({ prompt }) => send('acme', prompt, ANSWER_TOKENS)));
+  const said = await sendPlanted(side, planted, (prompt) => send('acme', prompt, ANSWER_TOKENS));
   const wrong = said.flatMap((each, i) => (isRight(each, planted[i]!) ? [] : [wrongWords(each, planted[i]!)]));
   const right = PLANTED - wrong.length;
   bench.row({

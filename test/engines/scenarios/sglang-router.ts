@@ -5,7 +5,7 @@ import { ROUTER_VERSION, type SglangPair, startSglangPair } from '../engines.js'
 import type { Recipe } from '../folder.js';
 import { startGateway } from '../gateway.js';
 import { freePorts } from '../processes.js';
-import { ANSWER_TOKENS, isRight, Markers, plainPrompt } from '../prompts.js';
+import { ANSWER_TOKENS, isRight, Markers, plainPrompt, sendPlanted } from '../prompts.js';
 import type { Bench, Scenario, Side } from '../scenario.js';
 import { CONTEXT_TOKENS, DECODE_POOL, PREFILL_POOL, promptsSeen } from './sglang-pd.js';
 
@@ -72,7 +72,7 @@ async function trial(bench: Bench, side: Side, pair: SglangPair, send: Send): Pr
   const cameBack = `${inWords(said)}${right ? ', right' : ''}`;
   bench.row({ side, sent: `globex ${SMALL_TOKENS}`, cameBack, heldBack: '', isAsExpected: right });
   const planted = Array.from({ length: PLANTED }, () => markers.prompt(bench.chance, 'acme', PLANTED_TOKENS));
-  const answers = await Promise.all(planted.map(({ prompt }) => send('acme', prompt, ANSWER_TOKENS)));
+  const answers = await sendPlanted(side, planted, (prompt) => send('acme', prompt, ANSWER_TOKENS));
   const nodes = [...pair.prefill, pair.decode];
   const before = nodes.map(({ process }) => promptsSeen(process));
   const over = await send('globex', plainPrompt(bench.chance, OVER_TOKENS), ANSWER_TOKENS);
