@@ -35,6 +35,8 @@ export class PairRun implements UpstreamRun {
   #prefillTokens: number | null = null;
   #hasStarted = false;
   #ended = false;
+  /** Aborted while prefill may still send pages: the legs stay open until that is over. */
+  #isSettling = false;
   #legsOpen = 2;
 
   constructor(legs: PairLegs, sink: UpstreamSink) {
@@ -53,8 +55,19 @@ export class PairRun implements UpstreamRun {
     this.#decode = new OpenAiRun(legs.decode, legs.streamed, legs.wanted, this.#decodeSink(), legs.errors);
   }
 
+  /**
+   * Ends the request at once, and its legs when prefill has answered or decode has text: an engine that is told to stop before that
+   * gives decode's pages to others while prefill still writes into them.
+   */
   abort(): void {
+    this.#isSettling ||= !this.#ended && this.#held !== null;
     this.#end({ kind: 'aborted', usage: this.#usage(this.#decode.usage) });
+  }
+
+  /** Closes both legs now, whatever is under way: the gateway itself ends. */
+  cut(): void {
+    this.abort();
+    this.#settled();
   }
 
   acknowledge(tokens: number): void {
@@ -73,7 +86,7 @@ export class PairRun implements UpstreamRun {
   }
 
   #prefillAnswered(answer: PrefillAnswer): void {
-    if (this.#ended) return;
+    if (this.#ended) return this.#settled();
     if (answer.kind === 'failed') {
       if (answer.isFault) this.#legs.onFault('prefill');
       const { code, detail, guard, isTransport } = answer;
@@ -88,7 +101,7 @@ export class PairRun implements UpstreamRun {
 
   /** Now, if prefill has answered; else when it has. */
   #pass(event: () => void): void {
-    if (this.#ended) return;
+    if (this.#ended) return this.#settled();
     if (this.#held !== null) return void this.#held.push(event);
     if (!this.#hasStarted) this.#start();
     // Whoever hears the counts may end the request.
@@ -108,7 +121,7 @@ export class PairRun implements UpstreamRun {
   }
 
   #decodeEnded(end: UpstreamEnd): void {
-    if (this.#ended) return;
+    if (this.#ended) return this.#settled();
     if (isTransportFault(end)) this.#legs.onFault('decode');
     if (end.kind !== 'finished') return this.#end(end);
     this.#pass(() => this.#end({ ...end, usage: { ...end.usage, prefillTokens: this.#prefillTokens } }));
@@ -123,8 +136,18 @@ export class PairRun implements UpstreamRun {
     this.#ended = true;
     this.#held = null;
     this.#sink.end(end);
-    if (end.kind === 'finished') return;
-    // Closing a connection is how these engines are told; what they still hold, they do not say.
+    if (end.kind !== 'finished' && !this.#isSettling) this.#close();
+  }
+
+  /** The transfer is over, one way or the other. */
+  #settled(): void {
+    if (!this.#isSettling) return;
+    this.#isSettling = false;
+    this.#close();
+  }
+
+  /** Closing a connection is how these engines are told; what they still hold, they do not say. */
+  #close(): void {
     this.#prefill.abort();
     this.#decode.abort();
   }

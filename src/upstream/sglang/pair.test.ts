@@ -247,16 +247,60 @@ describe('a decode that fails', () => {
 });
 
 describe('an abort', () => {
-  test('closes both legs, and the request is released when both are', async () => {
+  test('closes both legs when the transfer is over, and the request is released when both are', async () => {
     const { prefills, decode, upstream } = await pair();
-    prefills[0]!.play = () => {};
-    decode.play = beginStream;
+    decode.play = (leg) => {
+      beginStream(leg);
+      leg.response.write(chunkOf(leg, 'x', 1, null));
+    };
     const heard = new Heard(upstream);
-    await until(clock, 'both legs are there', () => prefills[0]!.legs.length + decode.legs.length === 2);
+    await until(clock, 'it has begun', () => heard.text === 'x');
     assert.deepEqual(heard.run!.nodes, [new URL(prefills[0]!.url).host, new URL(decode.url).host]);
     heard.run!.abort();
     await heard.released;
-    assert.deepEqual([heard.events, heard.end?.kind], [['end', 'released'], 'aborted']);
-    await until(clock, 'both are closed', () => prefills[0]!.legs[0]!.isGone() && decode.legs[0]!.isGone());
+    assert.deepEqual([heard.events, heard.end?.kind], [['started', 'text', 'end', 'released'], 'aborted']);
+    await until(clock, 'decode is closed', () => decode.legs[0]!.isGone());
+  });
+
+  const ends: Record<string, (legs: { prefill: FakeLeg; decode: FakeLeg }) => void> = {
+    'prefill answers': ({ prefill }) => answerWell(prefill, 'prefill'),
+    'prefill refuses': ({ prefill }) => answerJson(prefill, '{"error":{"message":"no"}}', 400),
+    'decode has text': ({ decode }) => void decode.response.write(chunkOf(decode, 'x', 1, null)),
+    'decode ends': ({ decode }) => decode.response.destroy(),
+  };
+  for (const [words, play] of Object.entries(ends)) {
+    test(`while prefill may still send pages ends the request, and closes its legs only when ${words}`, async () => {
+      const { prefills, decode, upstream } = await pair();
+      prefills[0]!.play = () => {};
+      decode.play = beginStream;
+      const heard = new Heard(upstream);
+      await until(clock, 'both legs are there', () => prefills[0]!.legs.length + decode.legs.length === 2);
+      heard.run!.abort();
+      heard.run!.abort();
+      assert.deepEqual([heard.events, heard.end?.kind], [['end'], 'aborted']);
+      // What is closed at once is seen by the nodes before another request comes to its end.
+      const other = new Heard(upstream);
+      await until(clock, 'the other is there', () => prefills[0]!.legs.length + decode.legs.length === 4);
+      const first = { prefill: prefills[0]!.legs[0]!, decode: decode.legs[0]! };
+      assert.deepEqual([first.prefill.isGone(), first.decode.isGone(), heard.isReleased], [false, false, false]);
+      play(first);
+      await heard.released;
+      assert.deepEqual([heard.events, heard.text], [['end', 'released'], '']);
+      const isOver = (leg: FakeLeg): boolean => leg.isGone() || leg.response.writableEnded;
+      await until(clock, 'both are closed', () => isOver(first.prefill) && first.decode.isGone());
+      assert.equal(other.isReleased, false);
+    });
+  }
+
+  test('of the whole upstream closes what is still settling', async () => {
+    const { prefills, decode, upstream } = await pair();
+    prefills[0]!.play = () => {};
+    decode.play = beginStream;
+    const runs = [new Heard(upstream), new Heard(upstream)];
+    await until(clock, 'all legs are there', () => prefills[0]!.legs.length + decode.legs.length === 4);
+    runs[0]!.run!.abort();
+    await upstream.close();
+    await Promise.all(runs.map(({ released }) => released));
+    await until(clock, 'all are closed', () => [...prefills[0]!.legs, ...decode.legs].every((leg) => leg.isGone()));
   });
 });

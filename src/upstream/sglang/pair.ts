@@ -38,7 +38,7 @@ export class SglangPairUpstream implements Upstream {
   readonly #decode: SglangNode;
   readonly #prefills: readonly SglangNode[];
   readonly #model: string;
-  readonly #open = new Set<UpstreamRun>();
+  readonly #open = new Set<PairRun>();
   /** By prefill node, why it is not used, as last told to the operators. */
   readonly #told = new Map<SglangNode, string | null>();
 
@@ -151,7 +151,7 @@ export class SglangPairUpstream implements Upstream {
   }
 
   close(): Promise<void> {
-    for (const run of this.#open) run.abort();
+    for (const run of this.#open) run.cut();
     for (const node of [this.#decode, ...this.#prefills]) node.close();
     return Promise.resolve();
   }
