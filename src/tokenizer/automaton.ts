@@ -3,7 +3,13 @@
  * backtracking engine (the first alternative that fits, greedy repeats), since its states keep their threads in order of
  * preference and a thread that has matched ends those behind it.
  */
-import { type CharSet, CODE_POINTS } from './char-set.js';
+import {
+  type CharSet,
+  CODE_POINTS,
+  isMovedByNormalizing,
+  UNASSIGNED_EXAMPLE,
+  uncertainCharacters,
+} from './char-set.js';
 import { sharedInts } from './shared-arrays.js';
 import { type Pattern, PatternError } from './pattern.js';
 
@@ -21,11 +27,22 @@ const SETS_MAX = 30;
 export interface AutomatonTables {
   /** Class of each code point. */
   readonly classOf: Uint8Array;
-  /** Classes of characters, and one more for the end. */
+  /** Classes of characters, one for code points that are not certain, and the last for the end. */
   readonly classes: number;
-  /** At state × classes + class: next state × 2, plus 1 where a match ends before this character. State 0 is dead, 1 the start. */
+  /**
+   * At state × classes + class: next state × 2, plus 1 where a match ends before this character. State 0 is dead, 1 the start,
+   * and -1 that of a code point that is not certain.
+   */
   readonly next: Int32Array;
 }
+
+const UNKNOWN_STEP = -2;
+/** A letter (ʕ) that Unicode 14 had as a small letter and Unicode 17 has as one without case; and another small letter. */
+const RECLASSIFIED = 0x295;
+const RECLASSIFIED_ONCE_LIKE = 0xdf;
+
+/** Thrown for a text that is not cut, since its pieces are not certain or would take too long; the message says why. */
+export class CannotSplit extends Error {}
 
 /** Throws `PatternError` where the pattern is too large or may match nothing. */
 export function compilePattern(pattern: Pattern): AutomatonTables {
@@ -33,7 +50,7 @@ export function compilePattern(pattern: Pattern): AutomatonTables {
   program.add(pattern);
   program.code.push({ op: 'match' });
   const { classOf, members } = partition(program.sets);
-  const classes = members.length + 1;
+  const classes = members.length + 2;
   const next = determine(program.code, members);
   for (let at = classes; at < 2 * classes; at++) {
     if ((next[at]! & 1) === 1) throw new PatternError('a pattern that may match nothing');
@@ -131,7 +148,24 @@ function partition(sets: readonly CharSet[]): { classOf: Uint8Array; members: nu
     }
     classOf[code] = index;
   }
+  markUncertain(classOf, members.length);
   return { classOf, members };
+}
+
+/**
+ * Puts code points of which an engine's library may think otherwise into the class `unknown`: those that are not assigned, and of
+ * the later ones those that the pattern tells apart from them. So new emoji count, and new letters do not.
+ */
+function markUncertain(classOf: Uint8Array, unknown: number): void {
+  const { unassigned, added } = uncertainCharacters();
+  const asUnassigned = classOf[UNASSIGNED_EXAMPLE]!;
+  if (classOf[RECLASSIFIED] !== classOf[RECLASSIFIED_ONCE_LIKE]) classOf[RECLASSIFIED] = unknown;
+  for (let i = 0; i < added.length; i += 2) {
+    for (let code = added[i]!; code <= added[i + 1]!; code++) {
+      if (classOf[code] !== asUnassigned || isMovedByNormalizing(code)) classOf[code] = unknown;
+    }
+  }
+  for (let i = 0; i < unassigned.length; i += 2) classOf.fill(unknown, unassigned[i]!, unassigned[i + 1]! + 1);
 }
 
 /** The states that can be reached from the start, each for the ordered threads that wait there. */
@@ -141,7 +175,11 @@ function determine(code: readonly Instruction[], members: readonly number[]): nu
   const next: number[] = [];
   for (let state = 0; state < states.length; state++) {
     // The end belongs to no set.
-    for (const sets of [...members, 0]) {
+    for (const sets of [...members, null, 0]) {
+      if (sets === null) {
+        next.push(UNKNOWN_STEP);
+        continue;
+      }
       const { threads, matched } = advance(code, states[state]!, sets);
       const key = threads.join();
       let target = indices.get(key);
@@ -191,7 +229,10 @@ export class Automaton {
     this.#tables = tables;
   }
 
-  /** Where the first match within [from, to) begins, or -1; `end` is where it ends. The text ends at `to`. */
+  /**
+   * Where the first match within [from, to) begins, or -1; `end` is where it ends. The text ends at `to`. Throws
+   * `CannotSplit`.
+   */
   find(units: Uint16Array, from: number, to: number): number {
     const { classOf, classes, next } = this.#tables;
     let start = from;
@@ -213,9 +254,10 @@ export class Automaton {
         const step = next[state * classes + kind]!;
         if ((step & 1) === 1) end = at;
         state = step >> 1;
-        if (state === 0) break;
+        if (state <= 0) break;
         at += width;
       }
+      if (state < 0) throw new CannotSplit('a character that is new in Unicode');
       this.steps += at - start + 1;
       if (end >= 0) {
         this.end = end;

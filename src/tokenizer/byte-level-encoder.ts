@@ -1,6 +1,6 @@
 /** Byte-level BPE: text in pieces, pieces in tokens. */
 import { toUSVString } from 'node:util';
-import { Automaton, type AutomatonTables } from './automaton.js';
+import { Automaton, type AutomatonTables, CannotSplit } from './automaton.js';
 import { Merger } from './merger.js';
 import { hashUnits, shiftOf, type VocabularyTables } from './vocabulary-tables.js';
 
@@ -10,9 +10,6 @@ export interface EncoderTables {
   /** One after the other: each cuts what the one before left, at its matches. */
   readonly splits: readonly AutomatonTables[];
 }
-
-/** Thrown where a pattern looks at characters again and again: the text would take longer than its length allows. */
-export class SplitError extends Error {}
 
 /** Characters that a split may look at for one of the text. The known patterns need at most four. */
 const STEPS_PER_UNIT_MAX = 32;
@@ -30,6 +27,8 @@ export class ByteLevelEncoder {
   readonly #vocabulary: VocabularyTables;
   readonly #splits: readonly Automaton[];
   readonly #merger: Merger;
+  /** Pieces that the last call merged, being neither a token nor remembered. */
+  merged = 0;
   readonly #pieceShift: number;
   readonly #pieceMask: number;
   #units: Uint16Array = new Uint16Array(0);
@@ -48,7 +47,7 @@ export class ByteLevelEncoder {
     this.#pieceMask = vocabulary.pieces.length - 1;
   }
 
-  /** The tokens of a text without added tokens. A lone surrogate counts as U+FFFD. Throws `SplitError`. */
+  /** The tokens of a text without added tokens. A lone surrogate counts as U+FFFD. Throws `CannotSplit`. */
   encode(text: string): Int32Array {
     const { length } = text;
     this.#units = new Uint16Array(length);
@@ -56,6 +55,7 @@ export class ByteLevelEncoder {
     units.write(toUSVString(text), 'utf16le');
     this.#out = new Int32Array((length >> 1) + 64);
     this.#count = 0;
+    this.merged = 0;
     const slots = Math.min(MEMO_SLOTS_MAX, Math.max(MEMO_SLOTS_MIN, 2 ** Math.ceil(Math.log2(length / 8 + 1))));
     this.#memo = new Int32Array(slots * 4);
     this.#memoShift = shiftOf(this.#memo);
@@ -87,7 +87,7 @@ export class ByteLevelEncoder {
       this.#cut(stage + 1, start, end);
       at = end;
       if (split.steps > STEPS_PER_UNIT_MAX * (this.#units.length + 1)) {
-        throw new SplitError('the pattern looks at the same characters again and again');
+        throw new CannotSplit('the pattern looks at the same characters again and again');
       }
     }
   }
@@ -110,8 +110,10 @@ export class ByteLevelEncoder {
       this.#count += count;
       return;
     }
+    this.merged++;
     const first = this.#count;
-    const count = this.#merger.merge(this.#bytes, this.#toBytes(from, to));
+    const length = this.#toBytes(from, to);
+    const count = this.#merger.merge(this.#bytes, length);
     this.#grow(count);
     for (let i = 0; i < count; i++) this.#out[first + i] = this.#merger.tokens[i]!;
     this.#count += count;

@@ -1,5 +1,7 @@
 /** Sets of code points, for the patterns by which tokenizers cut a text into pieces. */
 
+import { ADDED_SINCE_UNICODE_14 } from './added-characters.data.js';
+
 export const CODE_POINTS = 0x110000;
 
 /** Sorted, disjoint ranges, both ends included: low, high, low, high, … */
@@ -31,6 +33,41 @@ export function property(name: string): CharSet | null {
     known.set(name, set);
   }
   return set;
+}
+
+/** What engines of this day may know of Unicode differs by version, so some characters have no certain place in a pattern. */
+export interface UncertainCharacters {
+  /** Given to no character yet, as Node knows it; those that never will be are not among them. */
+  readonly unassigned: CharSet;
+  /** Characters since Unicode 15. To an older library they are like `UNASSIGNED_EXAMPLE`. */
+  readonly added: CharSet;
+}
+
+/** A code point that is given to no character in any version. */
+export const UNASSIGNED_EXAMPLE = 0xffff;
+
+let uncertain: UncertainCharacters | undefined;
+
+export function uncertainCharacters(): UncertainCharacters {
+  uncertain ??= {
+    unassigned: union([
+      ...PLANES.map((plane) => inPlane(plane, /(?:(?!\p{Noncharacter_Code_Point})\p{Cn})+/gu)),
+      [0x40000, 0xdfffd],
+    ]),
+    added: ADDED_SINCE_UNICODE_14.trim()
+      .split(/\s/)
+      .flatMap((range) => {
+        const [low, high] = range.split('-').map((hex) => Number.parseInt(hex, 16));
+        return [low!, high ?? low!];
+      }),
+  };
+  return uncertain;
+}
+
+/** Whether normalising may move or change the character: a mark, or one that is made of others. */
+export function isMovedByNormalizing(code: number): boolean {
+  const char = String.fromCodePoint(code);
+  return /\p{M}/u.test(char) || char.normalize('NFD') !== char;
 }
 
 function inPlane(plane: number, runs: RegExp): CharSet {

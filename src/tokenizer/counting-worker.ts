@@ -1,7 +1,7 @@
 /** A thread that counts: gets the tokenizer once, then one text after the other. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../base/assert.js';
-import { SplitError } from './byte-level-encoder.js';
+import { CannotSplit } from './automaton.js';
 import type { CountAnswer, CountRequest } from './counting-pool.js';
 import { newTextTokenizer, type TextTokenizer, type TokenizerPlan } from './text-tokenizer.js';
 
@@ -9,7 +9,7 @@ function answer(tokenizer: TextTokenizer, { text, isWhole }: CountRequest): Coun
   try {
     return { count: tokenizer.count(text, isWhole) };
   } catch (thrown) {
-    if (thrown instanceof SplitError) return { why: thrown.message };
+    if (thrown instanceof CannotSplit) return { why: thrown.message };
     throw thrown;
   }
 }

@@ -1,16 +1,13 @@
 /**
  * The merges of byte-pair encoding: the pair of lowest rank first, the leftmost of equals. Short pieces by looking for the
- * lowest again and again, long ones with a heap, so that a piece of n bytes costs at most n log n.
+ * lowest again and again, long ones with a queue by rank, so that a piece of n bytes costs at most n log n.
  */
 import { pairSlot, shiftOf, type VocabularyTables } from './vocabulary-tables.js';
 
-/** Bytes up to which looking again is faster than a heap. */
+/** Bytes up to which looking again is faster than the queue. */
 const SHORT_BYTES_MAX = 96;
 /** The rank of a pair that does not merge. */
 const NEVER = 0x7fffffff;
-/** A heap's key is rank × 2^32 + place: the order of merging. Both are below 2^31 and 2^21, so that a double holds it. */
-const RANK_UNIT = 2 ** 32;
-
 export class Merger {
   readonly #tables: VocabularyTables;
   readonly #shift: number;
@@ -30,9 +27,9 @@ export class Merger {
   /** Number of tokens of the first `length` bytes; they lie in `tokens`. */
   merge(bytes: Uint8Array, length: number): number {
     if (this.tokens.length < length) {
-      this.tokens = new Int32Array(length * 2);
-      this.#ranks = new Int32Array(length * 2);
-      this.#slots = new Int32Array(length * 2);
+      this.tokens = new Int32Array(length);
+      this.#ranks = new Int32Array(length);
+      this.#slots = new Int32Array(length);
     }
     const { byteTokens } = this.#tables;
     for (let i = 0; i < length; i++) this.tokens[i] = byteTokens[bytes[i]!]!;
@@ -92,23 +89,18 @@ export class Merger {
     const { tokens } = this;
     const ranks = this.#ranks;
     const { pairs } = this.#tables;
-    // The places that still hold a token, as a list in both directions; `length` stands for the end.
-    const after = Int32Array.from({ length: length + 1 }, (_, at) => at + 1);
-    const before = Int32Array.from({ length: length + 1 }, (_, at) => at - 1);
-    // Each merge adds at most two pairs to those of the beginning.
-    const heap = new MinHeap(3 * length);
+    const { before, after } = newList(length);
+    const queue = new MergeQueue();
     const look = (at: number): void => {
       const right = after[at]!;
       if (right >= length) ranks[at] = NEVER;
       else this.#look(at, tokens[at]!, tokens[right]!);
-      if (ranks[at] !== NEVER) heap.push(ranks[at]! * RANK_UNIT + at);
+      if (ranks[at] !== NEVER) queue.push(ranks[at]!, at);
     };
     for (let at = 0; at < length; at++) look(at);
-    while (heap.size > 0) {
-      const key = heap.pop();
-      const at = key % RANK_UNIT;
+    for (let at = queue.next(); at >= 0; at = queue.next()) {
       // A pair that has changed since has another rank, or none.
-      if (ranks[at] !== Math.floor(key / RANK_UNIT)) continue;
+      if (ranks[at] !== queue.rank) continue;
       const right = after[at]!;
       tokens[at] = pairs[this.#slots[at]! + 3]!;
       ranks[right] = NEVER;
@@ -123,18 +115,83 @@ export class Merger {
   }
 }
 
-/** Numbers; `pop` gives the smallest. */
-class MinHeap {
-  readonly #items: Float64Array;
-  size = 0;
+/** Places 0 to `length` - 1 in a row, as a list in both directions; `length` stands for the end. */
+function newList(length: number): { before: Int32Array; after: Int32Array } {
+  const before = new Int32Array(length + 1);
+  const after = new Int32Array(length + 1);
+  for (let at = 0; at <= length; at++) {
+    before[at] = at - 1;
+    after[at] = at + 1;
+  }
+  return { before, after };
+}
 
-  constructor(capacity: number) {
-    this.#items = new Float64Array(capacity);
+interface SameRank {
+  places: number[];
+  /** Those before this index are done. */
+  done: number;
+  isSorted: boolean;
+}
+
+/**
+ * Places by rank, then from left to right. A long piece has many places and few ranks, so only the ranks are in a heap. While the
+ * places of a rank are gone through, a lower rank may come in and goes first; none of the same rank can, since each token that
+ * a merge makes is longer than the two it is made of.
+ */
+class MergeQueue {
+  readonly #byRank = new Map<number, SameRank>();
+  readonly #ranks = new MinHeap();
+  #current: SameRank | undefined;
+  /** Of the place that `next` gave last. */
+  rank = NEVER;
+
+  push(rank: number, place: number): void {
+    const same = this.#byRank.get(rank);
+    if (same === undefined) {
+      this.#byRank.set(rank, { places: [place], done: 0, isSorted: true });
+      this.#ranks.push(rank);
+      return;
+    }
+    if (same.places[same.places.length - 1]! > place) same.isSorted = false;
+    same.places.push(place);
+  }
+
+  /** The next place, or -1. */
+  next(): number {
+    for (;;) {
+      const lowest = this.#ranks.lowest;
+      if (lowest === undefined) return -1;
+      if (lowest !== this.rank || this.#current === undefined) {
+        this.rank = lowest;
+        this.#current = this.#byRank.get(lowest)!;
+      }
+      const same = this.#current;
+      if (same.done < same.places.length) {
+        if (!same.isSorted) {
+          same.places.sort((a, b) => a - b);
+          same.isSorted = true;
+        }
+        return same.places[same.done++]!;
+      }
+      this.#ranks.pop();
+      this.#byRank.delete(lowest);
+      this.#current = undefined;
+    }
+  }
+}
+
+/** Numbers, the lowest first. */
+class MinHeap {
+  readonly #items: number[] = [];
+
+  get lowest(): number | undefined {
+    return this.#items[0];
   }
 
   push(item: number): void {
     const items = this.#items;
-    let at = this.size++;
+    let at = items.length;
+    items.push(item);
     while (at > 0) {
       const parent = (at - 1) >> 1;
       if (items[parent]! <= item) break;
@@ -144,21 +201,20 @@ class MinHeap {
     items[at] = item;
   }
 
-  pop(): number {
+  pop(): void {
     const items = this.#items;
-    const top = items[0]!;
-    const item = items[--this.size]!;
-    const { size } = this;
+    const item = items.pop()!;
+    const { length } = items;
+    if (length === 0) return;
     let at = 0;
     for (;;) {
       let child = 2 * at + 1;
-      if (child >= size) break;
-      if (child + 1 < size && items[child + 1]! < items[child]!) child++;
+      if (child >= length) break;
+      if (child + 1 < length && items[child + 1]! < items[child]!) child++;
       if (items[child]! >= item) break;
       items[at] = items[child]!;
       at = child;
     }
     items[at] = item;
-    return top;
   }
 }

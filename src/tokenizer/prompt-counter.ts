@@ -10,7 +10,7 @@
  */
 import { type Clock, SystemClock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import { SplitError } from './byte-level-encoder.js';
+import { CannotSplit } from './automaton.js';
 import { ChatTemplate } from './chat-template.js';
 import { CountingPool } from './counting-pool.js';
 import { type Bounds, type Prompt, type Uncountable, uncountable } from './prompt.js';
@@ -105,7 +105,7 @@ export class PromptCounter {
     try {
       return this.#tokenizer.count(text, isWhole);
     } catch (thrown) {
-      if (thrown instanceof SplitError) return uncountable(thrown.message);
+      if (thrown instanceof CannotSplit) return uncountable(thrown.message);
       throw thrown;
     }
   }

@@ -67,7 +67,7 @@ export class ByteLevelTokenizer implements TextTokenizer {
     });
   }
 
-  /** The ids, without those around a text. Throws `SplitError`. */
+  /** The ids, without those around a text. Throws `CannotSplit`. */
   encode(text: string): number[] {
     const ids: number[] = [];
     this.#split(text, (part) => {
