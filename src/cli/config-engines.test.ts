@@ -252,6 +252,10 @@ describe('engines by flags', () => {
   });
 
   test('warn where a key would go over a network in clear', () => {
+    const far = { host: '0.0.0.0', opsKey: `sha256:${'a'.repeat(64)}` };
+    assert.match(parseServeOptions(far, WORLD).warnings.join(), /both ports speak http beyond loopback/);
+    const secure = { ...far, tlsCert: 'cert.pem', tlsKey: 'key.pem' };
+    assert.deepEqual(parseServeOptions(secure, WORLD).warnings, []);
     const warnings = (url: string): readonly string[] =>
       parseServeOptions({ upstream: [url], engineKey: 'env:ENGINE_KEY' }, WORLD).warnings;
     assert.match(warnings('http://engine.example:8000').join(), /go to `engine\.example:8000` in clear/);
