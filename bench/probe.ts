@@ -1,21 +1,21 @@
 /**
  * Which experiments of the probe catch which fault, and after how many requests? Each fault of the catalogue in `cofferdam serve`, its
- * guards off, probed with the default plan as from outside; then the server as it comes, `CLEAN` times with seeds of their own.
+ * guards off, and small endpoints with a weakness, probed with the default plan as from outside; then the server as it comes, `--clean`
+ * times with seeds of their own.
  *
- *   npm run build && node dist/bench/probe.js [--fault=NAME] [--clean=N] [--seed=N]
+ *   npm run bench:probe -- [--only=NAME,...] [--clean=20] [--seed=1] [--results=FILE]
  *
+ * The whole takes about an hour, so that each run is written to FILE (JSON lines, default .cofferdam/bench-probe.jsonl) when it ends, and
+ * is not made again: to go on, start it again; to make one again, take its line out. NAME is a fault, a mock (`hang`) or `clean`.
  * Exit code 1 where a fault that must be caught is not, or a clean server is accused.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { SystemClock } from '../src/base/clock.js';
+import { dirname, join } from 'node:path';
 import { FAULTS } from '../src/handoff/faults.js';
+import { MOCKS, type Probed, probeMock, probeServer } from './probe-runs.js';
 
-const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url));
-/** Those that a probe from outside must catch. */
+/** Those that a probe from outside must catch, in so many requests of the experiment that does. */
 const MUST: readonly string[] = [
   'rejected-stays-alive',
   'reuse-before-drain',
@@ -23,137 +23,70 @@ const MUST: readonly string[] = [
   'room-collision',
   'count-unchecked',
   'unsalted-prefix',
+  ...Object.keys(MOCKS),
 ];
 const REQUESTS_MUST = 500;
-const CLEAN_DEFAULT = 20;
-const RUN_MS_MAX = 600_000;
-const KEYS = { KEY_A: 'key-of-tenant-a-1', KEY_B: 'key-of-tenant-b-1' } as const;
-const PROBE_FLAGS = '--tenant a=env:KEY_A --tenant b=env:KEY_B --model lab --output json --yes'.split(' ');
-const clock = new SystemClock();
-const folder = mkdtempSync(join(tmpdir(), 'cofferdam-bench-probe-'));
-const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-interface Row {
+interface Saved extends Probed {
   readonly name: string;
-  readonly verdict: string;
-  readonly sent: number;
-}
-
-interface Probed {
-  readonly verdict: string;
-  readonly rows: readonly Row[];
-  /** By experiment: which of its requests was the first with something foreign in its answer. */
-  readonly hits: ReadonlyMap<string, number>;
-  readonly seconds: number;
-}
-
-class Served {
-  readonly url: string;
-  readonly #child: ChildProcess;
-
-  private constructor(child: ChildProcess, url: string) {
-    this.#child = child;
-    this.url = url;
-  }
-
-  static start(flags: readonly string[]): Promise<Served> {
-    const tenants = ['--tenant', 'a=env:KEY_A', '--tenant', 'b=env:KEY_B'];
-    const child = spawn(
-      process.execPath,
-      [MAIN, 'serve', '--port', '0', '--ops-port', '0', '--output', 'json', ...tenants, ...flags],
-      { env: { ...process.env, ...KEYS }, stdio: ['ignore', 'pipe', 'ignore'] },
-    );
-    return new Promise((resolve, reject) => {
-      let said = '';
-      child.stdout!.on('data', (chunk: Buffer) => {
-        said += chunk.toString('utf8');
-        if (said.includes('\n'))
-          resolve(new Served(child, (JSON.parse(said.split('\n', 1)[0]!) as { url: string }).url));
-      });
-      child.once('exit', (code) => reject(new Error(`The server ended with ${code} before it listened.`)));
-    });
-  }
-
-  end(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#child.once('exit', () => resolve());
-      this.#child.kill('SIGTERM');
-    });
-  }
-}
-
-let records = 0;
-
-async function probe(flags: readonly string[], seed: number): Promise<Probed> {
-  const served = await Served.start(flags);
-  try {
-    const record = join(folder, `${records++}.jsonl`);
-    const startMs = clock.nowMs();
-    const ran = spawnSync(
-      process.execPath,
-      [MAIN, 'probe', served.url, ...PROBE_FLAGS, '--record', record, '--seed', String(seed)],
-      { env: { ...process.env, ...KEYS }, encoding: 'utf8', timeout: RUN_MS_MAX, maxBuffer: 64 * 1024 * 1024 },
-    );
-    const report = JSON.parse(ran.stdout) as { verdict: string; experiments: Row[] };
-    return {
-      verdict: report.verdict,
-      rows: report.experiments,
-      hits: firstHits(record),
-      seconds: (clock.nowMs() - startMs) / 1000,
-    };
-  } finally {
-    await served.end();
-  }
-}
-
-/** By experiment: which of its requests was the first with something foreign in its answer. */
-function firstHits(record: string): Map<string, number> {
-  const sent = new Map<string, number>();
-  const hits = new Map<string, number>();
-  for (const line of readFileSync(record, 'utf8').split('\n')) {
-    if (!/^\{"record":"(?:request|hit)"/.test(line)) continue;
-    const { record: kind, experiment } = JSON.parse(line) as { record: string; experiment: string };
-    if (kind === 'request') sent.set(experiment, (sent.get(experiment) ?? 0) + 1);
-    else if (!hits.has(experiment)) hits.set(experiment, sent.get(experiment) ?? 1);
-  }
-  return hits;
-}
-
-/**
- * Requests of the first experiment that caught it: up to its first answer with something foreign in it, or all that it sent where there
- * was none.
- */
-function requestsToCatch({ rows, hits }: Probed): number | null {
-  const row = rows.find(({ verdict }) => verdict === 'leaks' || verdict === 'starves');
-  return row === undefined ? null : (hits.get(row.name) ?? row.sent);
+  readonly seed: number;
 }
 
 const options = new Map(process.argv.slice(2).map((text) => text.replace(/^--/, '').split('=') as [string, string]));
 const seed = Number(options.get('seed') ?? 1);
-const faults = options.has('fault') ? [options.get('fault')!] : options.has('clean') ? [] : FAULTS;
+const clean = Number(options.get('clean') ?? 20);
+const results = options.get('results') ?? '.cofferdam/bench-probe.jsonl';
+const only = options.get('only')?.split(',') ?? null;
+const folder = mkdtempSync(join(tmpdir(), 'cofferdam-bench-probe-'));
+
+function saved(): Saved[] {
+  if (!existsSync(results)) return [];
+  const lines = readFileSync(results, 'utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Saved);
+}
+
+async function made(name: string, ofSeed: number, make: (record: string) => Promise<Probed>): Promise<Saved> {
+  const before = saved().find((each) => each.name === name && each.seed === ofSeed);
+  if (before !== undefined) return before;
+  const one: Saved = { name, seed: ofSeed, ...(await make(join(folder, `${saved().length}-${ofSeed}.jsonl`))) };
+  mkdirSync(dirname(results), { recursive: true });
+  appendFileSync(results, `${JSON.stringify(one)}\n`);
+  return one;
+}
+
+/** A row of the table; what caught it, first to last. */
+function line({ name, seed: ofSeed, verdict, rows, seconds, load }: Saved): string {
+  const caught = rows.filter(({ requests }) => requests !== null);
+  const words = caught.map(({ name: by, verdict: said, requests }) => `${by} (${said}): ${requests}`).join(', ') || '-';
+  return `| ${name} | ${ofSeed} | ${verdict} | ${words} | ${seconds.toFixed(0)} s | ${load.toFixed(1)} |`;
+}
+
+const isCaught = ({ rows }: Saved): boolean =>
+  rows.some(({ requests }) => requests !== null && requests <= REQUESTS_MUST);
+
 let wrong = 0;
+function report(one: Saved, isWrong: boolean, why: string): void {
+  if (isWrong) wrong++;
+  process.stdout.write(`${line(one)}${isWrong ? ` ${why}` : ''}\n`);
+}
+
 try {
-  print(`${'fault'.padEnd(26)} ${'verdict'.padEnd(10)} ${'requests'.padStart(8)} ${'seconds'.padStart(8)}  caught by`);
-  for (const fault of faults) {
-    const probed = await probe(['--guards', 'off', '--fault', fault], seed);
-    const by = probed.rows.filter(({ verdict }) => verdict === 'leaks' || verdict === 'starves');
-    const requests = requestsToCatch(probed);
-    const isMissed = MUST.includes(fault) && (requests === null || requests > REQUESTS_MUST);
-    if (isMissed) wrong++;
-    const words =
-      by.map(({ name, verdict }) => `${name} (${verdict})`).join(', ') ||
-      probed.rows.map(({ name, verdict }) => `${name}: ${verdict}`).join(', ');
-    print(
-      `${fault.padEnd(26)} ${probed.verdict.padEnd(10)} ${String(requests ?? '-').padStart(8)} ${probed.seconds.toFixed(0).padStart(8)}  ${words}${isMissed ? '  MISSED' : ''}`,
+  process.stdout.write(
+    '| against | seed | verdict | caught by, after requests | time | load |\n| - | - | - | - | - | - |\n',
+  );
+  for (const name of [...FAULTS, ...Object.keys(MOCKS)]) {
+    if (only !== null && !only.includes(name)) continue;
+    const behaviour = MOCKS[name];
+    const one = await made(name, seed, (record) =>
+      behaviour === undefined
+        ? probeServer(['--guards', 'off', '--fault', name], seed, record)
+        : probeMock(behaviour, seed, record),
     );
+    report(one, MUST.includes(name) && !isCaught(one), 'MISSED');
   }
-  const clean = options.has('fault') ? 0 : Number(options.get('clean') ?? CLEAN_DEFAULT);
-  for (let run = 0; run < clean; run++) {
-    const probed = await probe([], seed + run);
-    if (probed.verdict !== 'isolated') wrong++;
-    print(
-      `${`no fault, seed ${seed + run}`.padEnd(26)} ${probed.verdict.padEnd(10)} ${''.padStart(8)} ${probed.seconds.toFixed(0).padStart(8)}`,
-    );
+  for (let i = 0; i < clean && (only === null || only.includes('clean')); i++) {
+    const one = await made('clean', seed + i, (record) => probeServer([], seed + i, record));
+    report(one, one.verdict !== 'isolated', 'NOT ISOLATED');
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -65,7 +65,7 @@ export class ProbeClient {
     this.#sent = lastId;
     this.#target = target;
     this.#clock = clock;
-    const options = { keepAlive: true, maxFreeSockets: 256, timeout: 2_000 };
+    const options = { keepAlive: true, maxFreeSockets: Number.POSITIVE_INFINITY, timeout: 2_000 };
     this.#agent = target.origin.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
     this.#identity = { 'user-agent': `cofferdam-probe/${version}`, 'x-cofferdam-probe': runId };
   }

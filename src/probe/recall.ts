@@ -19,7 +19,7 @@ export function stated({ name, code }: Needle): string {
 }
 
 /** The end of a prompt that asks for a code; what should follow is the code. */
-export function asked({ name }: Needle): string {
+export function asked({ name }: Pick<Needle, 'name'>): string {
   return `\nThe code of ${name}:`;
 }
 

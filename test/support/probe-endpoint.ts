@@ -99,6 +99,10 @@ export async function startEndpoint(behaviour: Behaviour = (_, usual) => usual):
         response.end(JSON.stringify({ object: 'list', data: [{ id: 'lab', max_model_len: CONTEXT - 1 }] }));
         return;
       }
+      if (request.method !== 'POST' || request.url?.startsWith('/v1/') !== true) {
+        send(response, { stream: false } as Posted, { status: 404, error: { type: 'not_found', message: 'no' } });
+        return;
+      }
       const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as {
         prompt: string;
         max_tokens: number;

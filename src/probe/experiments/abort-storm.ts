@@ -4,23 +4,33 @@ import type { Leave } from '../client.js';
 import type { Experiment, ExperimentPlan, ExperimentResult } from '../experiment.js';
 import type { Lab } from '../lab.js';
 import { inTurn } from '../recall-arm.js';
-import { asked, type Needle, newName, recalls, stated } from '../recall.js';
+import { asked, newName, recalls, stated } from '../recall.js';
 import { upperBound } from '../stats/binomial.js';
 import { fisherExact } from '../stats/fisher.js';
 import type { ProbeTenant } from '../target.js';
 
 const ANSWER_TOKENS = 48;
-/** Prompts of the tenant that stays, of which the first ones each meet one request that leaves just then, and the others a crowd of them. */
+/** Prompts of the tenant that stays. The first ones are sent just when one request leaves, the others amid a crowd of them. */
 const PROMPTS = 64;
-const PAIRED = 40;
+const PAIRED = 48;
+/** Of these: both requests as short as they can be, so that the second is written while the writes of the first may still be on their way. */
+const SHORT = 32;
 const TOGETHER = 6;
-/** Requests of the tenant that leaves, open at once. */
-const STORM_TOGETHER = 8;
-/** Those that leave for each answer of the other, at most. */
-const STORM_PER_PROMPT_MAX = 4;
+/** Requests of the tenant that leaves, open at once in a crowd. */
+const CROWD_TOGETHER = 8;
+/** Those that leave in the crowd, at most. */
+const CROWD_MAX = 256;
 const DEADLINE_MS = 30_000;
 const LONG_TOKENS_MAX = 4096;
 const LONG_TOKENS_DEFAULT = 1024;
+/** Of text around what has to be said, in the shortest prompts, and at most in those that are to be short. */
+const TEXT_LEAST = 8;
+const TEXT_SHORT = 64;
+/** Of a prompt that leaves: one line of it, and at most where it is to be short. */
+const LINE_LEAST = 55;
+const LINES_SHORT = 220;
+/** Times that the shortest and the longest prompt are timed. */
+const PILOTS = 2;
 /** Low guess, for endpoints that do not count. */
 const CHARACTERS_PER_TOKEN = 2;
 /** Chance of an alarm where nothing is wrong. */
@@ -30,7 +40,10 @@ const RECALL_SHARE_MIN = 0.5;
 
 /** A prompt that was never sent before, so that nothing of its answer comes from a cache. */
 interface Case {
-  readonly needle: Needle;
+  /** What it asks for the code of. */
+  readonly name: string;
+  /** The code that it states; null: none, to be as short as can be. */
+  readonly code: string | null;
   readonly prompt: string;
   first: Answer | null;
 }
@@ -39,6 +52,8 @@ interface Case {
 interface Arm {
   answered: number;
   anomalies: number;
+  /** Of the prompts that stated a code, those that were answered, and those that gave it back. */
+  stated: number;
   recalled: number;
   errors: number;
 }
@@ -48,7 +63,7 @@ export const abortStorm: Experiment = {
   name: 'abort-storm',
   required: true,
   method: {
-    does: "One tenant's clients leave at random moments (before the first byte, while the prompt is read, at the first text, later), while another's answers are searched for markers, checked for their own code, and compared with the same prompts asked in quiet, at temperature 0.",
+    does: "One tenant's clients leave at random moments (before the first byte, while the prompt is read, at the first text, later). Another's prompts, sent just then and amid a crowd of such clients, ask for a code of a name that both know; their answers are searched for markers, checked for their own code, and compared with the same prompts asked in quiet, at temperature 0.",
     control: 'As many other prompts, asked in quiet both times: how often answers go wrong or differ without a storm.',
     tells: "Whether leaving changes other tenants' answers, beyond what differs anyway.",
     limits:
@@ -61,10 +76,10 @@ export const abortStorm: Experiment = {
 
   plan(lab): ExperimentPlan {
     const long = longTokens(lab);
-    const storm = PROMPTS * STORM_PER_PROMPT_MAX;
+    const leaving = 2 * PILOTS + PAIRED + CROWD_MAX;
     return {
-      requests: PROMPTS * 4 + PAIRED + 1 + storm,
-      tokens: PROMPTS * 4 * (long / 2 + ANSWER_TOKENS) + (storm + PAIRED + 1) * (long + ANSWER_TOKENS),
+      requests: PROMPTS * 4 + leaving,
+      tokens: PROMPTS * 4 * (long / 2 + ANSWER_TOKENS) + leaving * (long + ANSWER_TOKENS),
       seconds: null,
     };
   },
@@ -74,13 +89,17 @@ export const abortStorm: Experiment = {
     const quiet = newCases(lab, stayer);
     await inTurn(quiet, TOGETHER, (each) => askFirst(lab, stayer, each));
     const stormy = newCases(lab, stayer);
-    const storm = new Storm(lab, leaver, await promptMs(lab, leaver));
-    for (const each of stormy.slice(0, PAIRED)) {
+    const storm = new Storm(lab, leaver, await measurePace(lab, leaver));
+    for (const [i, each] of stormy.slice(0, PAIRED).entries()) {
       if (lab.hits.length > 0) break;
-      await storm.leaveOnce((leftMs) => askFirst(lab, stayer, each, leftMs));
+      await storm.leaveOnce(each.name, i < SHORT, async (leftMs) => {
+        await lab.sleep(leftMs);
+        await askFirst(lab, stayer, each);
+      });
     }
-    const blowing = storm.blow();
-    await inTurn(stormy.slice(PAIRED), TOGETHER, (each) =>
+    const amid = stormy.slice(PAIRED);
+    const blowing = storm.blow(amid.map(({ name }) => name));
+    await inTurn(amid, TOGETHER, (each) =>
       lab.hits.length > 0 ? Promise.resolve() : askFirst(lab, stayer, each),
     ).finally(() => storm.end());
     await blowing;
@@ -88,17 +107,36 @@ export const abortStorm: Experiment = {
   },
 };
 
-/** How long one long prompt of the tenant takes to its first text, in milliseconds. */
-async function promptMs(lab: Lab, tenant: ProbeTenant): Promise<number> {
-  const line = stated({ name: newName(lab.chance), code: lab.marker(tenant) });
+/** How long a prompt of the tenant takes to its first text, in milliseconds, by its characters. */
+type Pace = (characters: number) => number;
+
+/** Each of two lengths at its fastest, and a straight line through both. */
+async function measurePace(lab: Lab, tenant: ProbeTenant): Promise<Pace> {
+  const long = longCharacters(lab);
+  let [shortMs, longMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let i = 0; i < PILOTS; i++) {
+    shortMs = Math.min(shortMs, await firstTextMs(lab, tenant, LINE_LEAST));
+    longMs = Math.min(longMs, await firstTextMs(lab, tenant, long));
+  }
+  const eachMs = Math.max(0, longMs - shortMs) / Math.max(1, long - LINE_LEAST);
+  return (characters) => shortMs + eachMs * Math.max(0, characters - LINE_LEAST);
+}
+
+async function firstTextMs(lab: Lab, tenant: ProbeTenant, characters: number): Promise<number> {
   const answer = await lab.ask({
     tenant,
-    prompt: line.repeat(Math.ceil(longCharacters(lab) / line.length)),
+    prompt: codes(lab, tenant, newName(lab.chance), characters),
     maxTokens: 1,
     stream: lab.knowledge.streams,
     deadlineMs: DEADLINE_MS,
   });
-  return answer.firstByteMs ?? answer.endMs - answer.sentMs;
+  return answer.firstTextMs ?? answer.endMs - answer.sentMs;
+}
+
+/** One code of the tenant, stated over and over. */
+function codes(lab: Lab, tenant: ProbeTenant, name: string, characters: number): string {
+  const line = stated({ name, code: lab.marker(tenant) });
+  return line.repeat(Math.ceil(characters / line.length));
 }
 
 function longTokens(lab: Lab): number {
@@ -110,89 +148,97 @@ function longCharacters(lab: Lab): number {
   return Math.floor(longTokens(lab) * (lab.knowledge.codeCharactersPerToken ?? CHARACTERS_PER_TOKEN));
 }
 
+/** As often between 1 and 2 times the least as between 8 and 16 times. */
+function anyLength(lab: Lab, least: number, most: number): number {
+  return Math.round(least * (Math.max(least, most) / least) ** lab.chance.unit());
+}
+
 /** A prompt of a length of its own, with its code in the first half. */
-function newCase(lab: Lab, tenant: ProbeTenant): Case {
-  const needle: Needle = { name: newName(lab.chance), code: lab.marker(tenant) };
-  const characters = lab.chance.between(200, Math.max(201, longCharacters(lab) >> 1));
+function newCase(lab: Lab, tenant: ProbeTenant, isShort: boolean, states: boolean): Case {
+  const name = newName(lab.chance);
+  const code = states ? lab.marker(tenant) : null;
+  const characters = anyLength(lab, TEXT_LEAST, isShort ? TEXT_SHORT : longCharacters(lab) >> 1);
   const filler = lab.knowledge.ruler?.filler ?? ' the';
   const text = filler.repeat(Math.ceil(characters / filler.length));
   const at = lab.chance.below(characters >> 1);
-  return {
-    needle,
-    prompt: `Notes.${text.slice(0, at)}${stated(needle)}${text.slice(at, characters)}${asked(needle)}`,
-    first: null,
-  };
+  const said = code === null ? '' : stated({ name, code });
+  const prompt = `Notes.${text.slice(0, at)}${said}${text.slice(at, characters)}${asked({ name })}`;
+  return { name, code, prompt, first: null };
 }
 
 function newCases(lab: Lab, tenant: ProbeTenant): Case[] {
-  return Array.from({ length: PROMPTS }, () => newCase(lab, tenant));
+  // Without a code a prompt is shorter; with one, more of it shows what was written over.
+  return Array.from({ length: PROMPTS }, (_, i) => newCase(lab, tenant, i < SHORT, i >= SHORT || i % 2 === 1));
 }
 
 function ask(lab: Lab, tenant: ProbeTenant, { prompt }: Case): Promise<Answer> {
   return lab.ask({ tenant, prompt, maxTokens: ANSWER_TOKENS, stream: false, deadlineMs: DEADLINE_MS });
 }
 
-async function askFirst(lab: Lab, tenant: ProbeTenant, each: Case, afterMs: number = 0): Promise<void> {
-  if (afterMs > 0) await lab.sleep(afterMs);
+async function askFirst(lab: Lab, tenant: ProbeTenant, each: Case): Promise<void> {
   each.first = await ask(lab, tenant, each);
 }
 
 /** Each prompt once more, in quiet: an answer that held its code and comes again in the same words was its own. */
 async function again(lab: Lab, tenant: ProbeTenant, cases: readonly Case[]): Promise<Arm> {
-  const counts: Arm = { answered: 0, anomalies: 0, recalled: 0, errors: 0 };
+  const counts: Arm = { answered: 0, anomalies: 0, stated: 0, recalled: 0, errors: 0 };
   await inTurn(cases, TOGETHER, async (each) => {
-    const { first, needle } = each;
+    const { first, code } = each;
     if (first === null) return;
     if (first.outcome !== 'answered') {
       counts.errors++;
       return;
     }
-    const recalled = recalls(first.content, needle.code, first.finishReason) !== 'no';
     counts.answered++;
-    if (recalled) counts.recalled++;
+    const isRight = code === null || recalls(first.content, code, first.finishReason) !== 'no';
+    if (code !== null) counts.stated++;
+    if (code !== null && isRight) counts.recalled++;
     const second = await ask(lab, tenant, each);
-    if (!recalled || (second.outcome === 'answered' && second.content !== first.content)) counts.anomalies++;
+    if (!isRight || (second.outcome === 'answered' && second.content !== first.content)) counts.anomalies++;
   });
   return counts;
 }
 
-/** Keeps a number of requests open that leave at moments drawn by chance. */
+/** Requests that leave at moments drawn by chance: one at a time, or a number of them kept open. */
 class Storm {
   readonly #lab: Lab;
   readonly #tenant: ProbeTenant;
+  readonly #pace: Pace;
   #ended = false;
   left = 0;
 
-  readonly #promptMs: number;
-
-  /** `longMs`: how long a long prompt of the tenant takes to its first text. */
-  constructor(lab: Lab, tenant: ProbeTenant, longMs: number) {
+  constructor(lab: Lab, tenant: ProbeTenant, pace: Pace) {
     this.#lab = lab;
     this.#tenant = tenant;
-    this.#promptMs = longMs;
+    this.#pace = pace;
   }
 
-  /** One long prompt whose client leaves while it is read; `beside` is told when it will have left, in milliseconds from now. */
-  async leaveOnce(beside: (leftMs: number) => Promise<void>): Promise<void> {
-    const afterMs = Math.max(1, Math.round(this.#lab.chance.unit() * this.#promptMs));
+  /**
+   * One prompt about `name` whose client leaves before its first text; `beside` is told when that will be, in milliseconds from now.
+   */
+  async leaveOnce(name: string, isShort: boolean, beside: (leftMs: number) => Promise<void>): Promise<void> {
+    const characters = anyLength(this.#lab, LINE_LEAST, isShort ? LINES_SHORT : longCharacters(this.#lab));
+    const afterMs = Math.max(1, Math.round(this.#lab.chance.unit() * this.#pace(characters)));
     this.left++;
-    await Promise.all([this.#request(longCharacters(this.#lab), { afterMs }), beside(afterMs)]);
+    await Promise.all([this.#request(name, characters, { afterMs }), beside(afterMs)]);
   }
 
   end(): void {
     this.#ended = true;
   }
 
-  async blow(): Promise<void> {
-    await Promise.all(Array.from({ length: STORM_TOGETHER }, () => this.#one()));
+  /** A crowd of prompts about any of `names`, until `end`. */
+  async blow(names: readonly string[]): Promise<void> {
+    await Promise.all(Array.from({ length: CROWD_TOGETHER }, () => this.#one(names)));
   }
 
-  async #one(): Promise<void> {
+  async #one(names: readonly string[]): Promise<void> {
+    const { chance } = this.#lab;
     try {
-      while (!this.#ended && this.left < PROMPTS * STORM_PER_PROMPT_MAX) {
+      for (let i = 0; !this.#ended && i < CROWD_MAX / CROWD_TOGETHER; i++) {
         this.left++;
-        const characters = this.#lab.chance.between(1, longCharacters(this.#lab));
-        await this.#request(characters, this.#leave());
+        const characters = anyLength(this.#lab, LINE_LEAST, longCharacters(this.#lab));
+        await this.#request(chance.pick(names), characters, this.#leave());
       }
     } catch (thrown) {
       // Whoever waits for the other arm hears of it there.
@@ -200,12 +246,11 @@ class Storm {
     }
   }
 
-  async #request(characters: number, leave: Leave): Promise<void> {
+  async #request(name: string, characters: number, leave: Leave): Promise<void> {
     const lab = this.#lab;
-    const line = stated({ name: newName(lab.chance), code: lab.marker(this.#tenant) });
     await lab.ask({
       tenant: this.#tenant,
-      prompt: line.repeat(Math.ceil(characters / line.length)),
+      prompt: codes(lab, this.#tenant, name, characters),
       maxTokens: ANSWER_TOKENS,
       stream: lab.knowledge.streams,
       deadlineMs: DEADLINE_MS,
@@ -237,7 +282,7 @@ function judge(lab: Lab, quiet: Arm, stormy: Arm, left: number): ExperimentResul
     'greater',
   );
   const bound = upperBound(lab.hits.length, Math.max(lab.hits.length, stormy.answered), CONFIDENCE);
-  const sees = quiet.answered > 0 && quiet.recalled / quiet.answered >= RECALL_SHARE_MIN;
+  const sees = quiet.stated > 0 && quiet.recalled / quiet.stated >= RECALL_SHARE_MIN;
   const leaks = lab.hits.length > 0 || p < ALPHA;
   return {
     name: 'abort-storm',
@@ -245,9 +290,9 @@ function judge(lab: Lab, quiet: Arm, stormy: Arm, left: number): ExperimentResul
     sent: lab.answers,
     hits: lab.hits.length,
     bound,
-    control: `In quiet, ${quiet.anomalies} of ${quiet.answered} answers lacked their own code or came otherwise when asked again; ${quiet.recalled} held it.`,
+    control: `In quiet, ${quiet.anomalies} of ${quiet.answered} answers lacked their own code or came otherwise when asked again; ${quiet.recalled} of ${quiet.stated} that stated a code gave it back.`,
     evidence: [
-      `With ${left} requests that left, ${stormy.anomalies} of ${stormy.answered} answers lacked their own code or came otherwise when asked again in quiet; ${stormy.recalled} held it; p = ${p.toPrecision(3)} (Fisher, one-sided; alarm below ${ALPHA}).`,
+      `With ${left} requests that left, ${stormy.anomalies} of ${stormy.answered} answers lacked their own code or came otherwise when asked again in quiet; ${stormy.recalled} of ${stormy.stated} gave their code back; p = ${p.toPrecision(3)} (Fisher, one-sided; alarm below ${ALPHA}).`,
       `${stormy.errors} requests of the tenant that stayed got an error in the storm, ${quiet.errors} in quiet.`,
       `${lab.hits.length} answers held a marker of the tenant that left: below ${(bound * 100).toFixed(2)} % at 95 %.`,
     ],

@@ -7,14 +7,21 @@ import type { ProbeTenant } from '../target.js';
 
 /** A code is 30 characters, at most as many tokens; what comes after may hold more of a page. */
 const ANSWER_TOKENS = 64;
-const ROUNDS = 8;
+const ROUNDS = 6;
 const PLANTERS = 4;
+/** Prompts of each other tenant beside the planting, but for those over the limit; and their tokens, at most. */
+const BESIDES = 5;
+const BESIDES_TOKENS = 300;
+/** Characters of filler in the longest of them. */
+const FILLER_CHARACTERS = 240;
 /** Where no context is advertised. */
 const PROMPT_TOKENS_DEFAULT = 2048;
 const PROMPT_TOKENS_MAX = 8192;
 /** Times the advertised limit that a prompt is over it; the last is for pools that hold more than is advertised. */
 const OVER: readonly number[] = [1.02, 1.4, 2.1];
 const OVER_TOKENS_MAX = 65_536;
+/** Each costs its deadline, and shows no more than the first ones. */
+const HUNG_MAX = 3;
 const DEADLINE_MS = 30_000;
 /** A low guess, for endpoints that do not count. */
 const CHARACTERS_PER_TOKEN = 2;
@@ -25,7 +32,10 @@ const CONFIDENCE = 0.95;
 interface Arms {
   readonly planted: Answer[];
   recalled: number;
+  /** Answers to the others that were searched, errors among them. */
   others: number;
+  /** Prompts over the limit that got none until their deadline. */
+  hung: number;
 }
 
 /** Does anything of one tenant's prompts stand in another's answers, while both are served? */
@@ -49,12 +59,17 @@ export const canary: Experiment = {
     const over = overTokens(lab);
     const others = lab.target.tenants.length - 1;
     // Those over the limit are sent beside the planting and once more after it.
-    const perRound = PLANTERS * (long + ANSWER_TOKENS) + others * (3 * 200 + 2 * over.reduce((a, b) => a + b, 0));
-    return { requests: ROUNDS * (PLANTERS + others * (3 + 2 * over.length)), tokens: ROUNDS * perRound, seconds: null };
+    const perRound =
+      PLANTERS * (long + ANSWER_TOKENS) + others * (BESIDES * BESIDES_TOKENS + 2 * over.reduce((a, b) => a + b, 0));
+    return {
+      requests: ROUNDS * (PLANTERS + others * (BESIDES + 2 * over.length)),
+      tokens: ROUNDS * perRound,
+      seconds: null,
+    };
   },
 
   async run(lab): Promise<ExperimentResult> {
-    const arms: Arms = { planted: [], recalled: 0, others: 0 };
+    const arms: Arms = { planted: [], recalled: 0, others: 0, hung: 0 };
     for (let round = 0; round < ROUNDS; round++) {
       await oneRound(lab, round, arms);
       // One proven leak is enough to say so; three show that it was no accident of one page.
@@ -99,7 +114,7 @@ async function plant(lab: Lab, tenant: ProbeTenant, needle: Needle, arms: Arms):
   if (recalls(answer.content, needle.code, answer.finishReason) !== 'no') arms.recalled++;
 }
 
-/** An ordinary prompt, one that goes on where the other tenant's began, and those over the limit. */
+/** Two ordinary prompts, three that end as the other tenant's begin, and those over the limit. */
 function besides(
   lab: Lab,
   tenant: ProbeTenant,
@@ -109,25 +124,34 @@ function besides(
 ): Promise<void>[] {
   const own: Needle = { name: newName(lab.chance), code: lab.marker(tenant) };
   const theirs = needles[0]!;
+  const filler = lab.knowledge.ruler?.filler ?? ' the';
   const prompts = [
     `Notes.${stated(own)}${asked(own)}`,
-    `${stated({ name: theirs.name, code: '' }).trimEnd()}`,
+    `Notes.${stated(own)}${filler.repeat(Math.ceil(FILLER_CHARACTERS / filler.length))}${asked(own)}`,
+    asked(theirs),
     `Notes.${asked(theirs)}`,
+    `Notes.${stated(own)}${asked(theirs)}`,
   ];
   return [
     ...prompts.map(async (prompt) => {
-      await send(lab, tenant, prompt, stream);
-      arms.others++;
+      note(arms, await send(lab, tenant, prompt, stream));
     }),
     ...overs(lab, tenant, arms, stream),
   ];
 }
 
+/** What came without any byte of an answer could not be searched. */
+function note(arms: Arms, { outcome }: Answer): void {
+  if (outcome !== 'hung' && outcome !== 'failed') arms.others++;
+}
+
 function overs(lab: Lab, tenant: ProbeTenant, arms: Arms, stream: boolean): Promise<void>[] {
+  if (arms.hung >= HUNG_MAX) return [];
   const filler = lab.knowledge.ruler?.filler ?? ' the';
   return overTokens(lab).map(async (tokens) => {
-    await send(lab, tenant, `Notes of ${newName(lab.chance)}.${filler.repeat(tokens)}`, stream);
-    arms.others++;
+    const answer = await send(lab, tenant, `Notes of ${newName(lab.chance)}.${filler.repeat(tokens)}`, stream);
+    note(arms, answer);
+    if (answer.outcome === 'hung' || answer.outcome === 'silent') arms.hung++;
   });
 }
 

@@ -134,6 +134,20 @@ describe(`abort-storm (seed ${SEED})`, () => {
     assert.ok(result.sent < 200, 'it stops when it knows');
   });
 
+  test('sends a prompt as short as the one that leaves just then, and asks for the name that it states', async () => {
+    const { lab, asks } = fakeLab({ seed: SEED, ask: sound });
+    await abortStorm.run(lab);
+    const first = asks.findIndex(({ leave }) => leave !== undefined);
+    const pairs = Array.from({ length: 32 }, (_, i) => [asks[first + 2 * i]!, asks[first + 2 * i + 1]!] as const);
+    for (const [leaver, stayer] of pairs) {
+      assert.ok(leaver.leave !== undefined && 'afterMs' in leaver.leave && stayer.leave === undefined);
+      assert.notEqual(leaver.tenant.name, stayer.tenant.name);
+      assert.ok(leaver.prompt.length <= 300 && stayer.prompt.length <= 200, 'both are short');
+      const name = /The code of ([a-z]+):$/.exec(stayer.prompt)?.[1];
+      assert.ok(name !== undefined && leaver.prompt.includes(`The code of ${name}: `), 'both are about one name');
+    }
+  });
+
   test('finds answers that go wrong in the storm without a marker in them', async () => {
     let open = 0;
     const result = await run(abortStorm, (each) => {
