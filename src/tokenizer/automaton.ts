@@ -37,7 +37,7 @@ export interface AutomatonTables {
 }
 
 const UNKNOWN_STEP = -2;
-/** A letter (ʕ) that Unicode 14 had as a small letter and Unicode 17 has as one without case; and another small letter. */
+/** A letter (U+0295) that Unicode 14 had as a small letter and Unicode 17 has as one without case; and another small letter. */
 const RECLASSIFIED = 0x295;
 const RECLASSIFIED_ONCE_LIKE = 0xdf;
 

@@ -175,6 +175,6 @@ test('a new emoji counts, a new letter or a code point without character does no
     // The bounds hold whatever the character is.
     assert.ok(ours.bounds(text, false).most >= 2);
   }
-  assert.throws(() => newTokenizer(tinyTokenizer(STYLES.gptoss)).encode('ʕ'), CannotSplit);
-  assert.equal(ours.encode('ʕ').length, 2);
+  assert.throws(() => newTokenizer(tinyTokenizer(STYLES.gptoss)).encode('\u0295'), CannotSplit);
+  assert.equal(ours.encode('\u0295').length, 2);
 });

@@ -2,16 +2,9 @@
 import { Worker } from 'node:worker_threads';
 import { BoundedQueue } from '../base/bounded-queue.js';
 import { CodedError } from '../base/errors.js';
+import type { CountAnswer, CountRequest } from './counting-messages.js';
 import { type Uncountable, uncountable } from './prompt.js';
 import type { TokenizerPlan } from './text-tokenizer.js';
-
-export interface CountRequest {
-  readonly text: string;
-  readonly isWhole: boolean;
-}
-
-/** A reason where the text cannot be counted. */
-export type CountAnswer = { readonly count: number } | { readonly why: string };
 
 export interface CountingPoolOptions {
   readonly plan: TokenizerPlan;

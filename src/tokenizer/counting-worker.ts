@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../base/assert.js';
 import { CannotSplit } from './automaton.js';
-import type { CountAnswer, CountRequest } from './counting-pool.js';
+import type { CountAnswer, CountRequest } from './counting-messages.js';
 import { newTextTokenizer, type TextTokenizer, type TokenizerPlan } from './text-tokenizer.js';
 
 function answer(tokenizer: TextTokenizer, { text, isWhole }: CountRequest): CountAnswer {
