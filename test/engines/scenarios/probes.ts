@@ -16,6 +16,7 @@ import { CouldNotRun } from '../could-not-run.js';
 import type { Bench, Scenario, Side } from '../scenario.js';
 import { startSplitter } from '../splitter.js';
 import { CONTEXT_TOKENS, DECODE_POOL, PREFILL_POOL } from './sglang-pd.js';
+import { NIXL_PAIR } from './vllm-nixl.js';
 
 interface ProbeReport {
   readonly verdict: string;
@@ -104,10 +105,11 @@ async function bothSides(
   direct: { readonly url: string; readonly engines: readonly string[]; readonly expects: string },
   upstreams: readonly string[],
   experiments: readonly string[],
+  flags: readonly string[] = [],
 ): Promise<void> {
   if (bench.sides.includes('direct')) await probe(bench, { ...direct, side: 'direct', experiments, variables: null });
   if (!bench.sides.includes('through')) return;
-  const gateway = await startGateway(bench, upstreams);
+  const gateway = await startGateway(bench, upstreams, flags);
   const { url, variables } = gateway;
   const engines = direct.engines;
   await probe(bench, { side: 'through', url, engines, experiments, variables, expects: 'isolated' });
@@ -139,11 +141,7 @@ export const nixlProbe: Scenario = {
   title: 'the probe says leaks',
   engines: `vLLM ${VLLM_VERSION}, prefill and decode over NIXL ${NIXL_VERSION}`,
   async run(bench) {
-    const size = { poolTokens: 8064, contextTokens: 4096, isPaired: true };
-    const nodes = await startVllm(
-      bench,
-      ['prefill', 'decode'].map((role) => ({ ...size, name: `vllm-${role}` })),
-    );
+    const nodes = await startVllm(bench, NIXL_PAIR);
     const [prefill, decode] = nodes.map(({ url }) => url) as [string, string];
     const splitter = await startSplitter({ kind: 'nixl', prefill, decode });
     await bothSides(bench, { url: splitter.url, engines: [], expects: 'leaks' }, [splitter.url], ['handles']);
@@ -157,7 +155,9 @@ export const llamaProbe: Scenario = {
   engines: `llama-server ${LLAMA_VERSION}`,
   async run(bench) {
     const { url } = await startLlama(bench, { poolTokens: 4096, slots: 4 });
-    await bothSides(bench, { url, engines: [], expects: 'starves' }, [url], ['starve']);
+    // Where one request may have the whole pool, all others wait for its end: a quarter each.
+    const flags = ['--upstream-limit', '1024'];
+    await bothSides(bench, { url, engines: [], expects: 'starves' }, [url], ['starve'], flags);
   },
 };
 

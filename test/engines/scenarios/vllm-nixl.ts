@@ -1,6 +1,6 @@
 /** Over NIXL, decode takes pages by the name that a request gives it. Whoever may name them reads another tenant's. */
 import { ask, completion, inWords, type Said } from '../ask.js';
-import { NIXL_VERSION, startVllm, VLLM_VERSION } from '../engines.js';
+import { NIXL_VERSION, startVllm, VLLM_VERSION, type VllmOptions } from '../engines.js';
 import { startGateway, type TenantName } from '../gateway.js';
 import { ANSWER_TOKENS, isRight, Markers, type Planted } from '../prompts.js';
 import { CouldNotRun } from '../could-not-run.js';
@@ -12,6 +12,13 @@ const CONTEXT_TOKENS = 4096;
 const PROMPT_TOKENS = 1000;
 const DEADLINE_MS = 300_000;
 
+export const NIXL_PAIR: readonly VllmOptions[] = ['prefill', 'decode'].map((role) => ({
+  name: `vllm-${role}`,
+  poolTokens: POOL_TOKENS,
+  contextTokens: CONTEXT_TOKENS,
+  isPaired: true,
+}));
+
 type Fields = Readonly<Record<string, unknown>>;
 type Send = (tenant: TenantName, planted: Planted, fields: Fields, headers?: Record<string, string>) => Promise<Said>;
 
@@ -20,15 +27,7 @@ export const vllmNixl: Scenario = {
   title: "a request that names another's pages is answered from them",
   engines: `vLLM ${VLLM_VERSION}, prefill and decode over NIXL ${NIXL_VERSION}`,
   async run(bench) {
-    const [prefill, decode] = await startVllm(
-      bench,
-      ['prefill', 'decode'].map((role) => ({
-        name: `vllm-${role}`,
-        poolTokens: POOL_TOKENS,
-        contextTokens: CONTEXT_TOKENS,
-        isPaired: true,
-      })),
-    );
+    const [prefill, decode] = await startVllm(bench, NIXL_PAIR);
     const splitter = await startSplitter({ kind: 'nixl', prefill: prefill!.url, decode: decode!.url });
     const markers = new Markers();
     const handle = () => plantedHandle(bench, markers, prefill!.url);
