@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { SystemClock } from '../../base/clock.js';
-import { FakeSglang } from '../../../test/support/fake-pair.js';
+import { answerWell, FakeSglang } from '../../../test/support/fake-pair.js';
 import { until } from '../../../test/support/gateway-harness.js';
 import { failure, fakePair, Heard, type PairFixture } from '../../../test/support/pair-fixture.js';
 import { nodeMaking } from '../../../test/support/sglang-double.js';
@@ -31,6 +31,7 @@ describe('prefill nodes', () => {
       [1, 3],
     );
     for (const each of runs) each.run!.abort();
+    for (const leg of prefills.flatMap(({ legs }) => legs)) answerWell(leg, 'prefill');
     await Promise.all(runs.map((each) => each.released));
     const more = [new Heard(upstream, { promptTokens: 5 }), new Heard(upstream, { promptTokens: 5 })];
     await until(clock, 'one each', () => sent()[0]! + sent()[1]! === 6);
