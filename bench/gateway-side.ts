@@ -73,7 +73,7 @@ async function gateway(engineUrl: string): Promise<string> {
     }),
   });
   const server = new Gateway({
-    upstream,
+    upstreams: [upstream],
     tenants: new TenantRegistry(
       KEYS.map((key, index) => ({ name: `tenant-${index}`, keys: [{ sha256: keyDigest(key) }] })),
       'a secret for figures',

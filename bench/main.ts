@@ -15,6 +15,7 @@ const BENCHES: readonly string[] = [
   'model-llamacpp',
   'kv',
   'markers',
+  'tokenizer',
   'probe',
 ];
 const LLAMA = new URL('../../test/oracle/node_modules/node-llama-cpp/package.json', import.meta.url);

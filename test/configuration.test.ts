@@ -55,7 +55,7 @@ tenants:
   - {name: third, keys: [file:no-such-file, ${SECRET}]}
 limits: {wait: 30}
 upstreams:
-  - {kind: sglang}
+  - {kind: sgland}
 `;
 
 describe('a file that is wrong', { concurrency: 2 }, () => {
@@ -75,7 +75,10 @@ describe('a file that is wrong', { concurrency: 2 }, () => {
       ['10:26', /the file `no-such-file`.* got none/],
       ['10:45', /`tenants\[3\]\.keys\[1\]` to be `env:NAME`, .* not repeated here/],
       ['11:16', /`limits\.wait` to be a time .* got `30`/],
-      ['13:12', /`upstreams\[0\]\.kind` to be one of `embedded`, got the text `sglang`\. Known here: `embedded`/],
+      [
+        '13:12',
+        /`upstreams\[0\]\.kind` to be one of `embedded`, .*`openai`, got the text `sgland`\. Did you mean `sglang`\?/,
+      ],
     ];
     assert.equal(said.length, wanted.length, ended.err);
     wanted.forEach(([place, words], index) => {

@@ -68,6 +68,20 @@ class Held {
   }
 }
 
+test('an answer that is cut when others have filled the pool that it shares with them is starved', async () => {
+  const held = new Held();
+  const run = await tried({
+    first: (request, response) => {
+      if (isLasting(request)) return held.stream(response);
+      // Who asks for four tokens is through before the pool is full.
+      if (held.open < 3 || Number(request.body.max_tokens) < 100) return false;
+      return refuse(response, 500, 'The pool is full.');
+    },
+  });
+  assert.equal(run.result.verdict, 'starves', said(run));
+  assert.match(said(run), /^Beside prompts whose answers grow .*; not served: q-\d+ 500 refused/m);
+});
+
 test('an engine that refuses, goes on and lets leave serves the other tenant: isolated, with the bound', async () => {
   const held = new Held();
   const run = await tried({ first: (request, response) => isLasting(request) && held.stream(response) });
@@ -102,7 +116,7 @@ test('errors beside answers that grow, and silence beside streams that nobody re
   const errors = await tried({
     first: (request, response) => {
       if (isLasting(request)) return growing.stream(response);
-      return growing.open >= 4 && isOf(request, 'b') && refuse(response, 500, 'The pool is full.');
+      return growing.open >= 3 && isOf(request, 'b') && refuse(response, 500, 'The pool is full.');
     },
   });
   assert.equal(errors.result.verdict, 'starves', said(errors));

@@ -38,8 +38,8 @@ test('a prompt above the true pool is withheld, a sentinel as long fails, the en
     const text = await withheld.text();
     assert.match(text, /"code":"verification_failed"/);
     assert.ok(!text.includes('[DONE]'));
-    await until(gateway.clock, 'the engine is out', () => !gateway.gateway.watch.rotation.isIn, 5000);
-    assert.equal(gateway.gateway.watch.rotation.reason, 'sentinel-failed');
+    await until(gateway.clock, 'the engine is out', () => !gateway.gateway.engines[0]!.watch.rotation.isIn, 5000);
+    assert.equal(gateway.gateway.engines[0]!.watch.rotation.reason, 'sentinel-failed');
     assert.ok(
       (await sizes()).every((tokens) => tokens > 900 && tokens <= 1000),
       (await sizes()).join(' '),
@@ -48,7 +48,7 @@ test('a prompt above the true pool is withheld, a sentinel as long fails, the en
     assert.equal((await sizes()).length, 1);
     // The operators tell the true size: a prompt as long is not admitted any more, and self-tests are no longer than what is.
     gateway.claimed = null;
-    await until(gateway.clock, 'the engine is back', () => gateway.gateway.watch.rotation.isIn, 8000);
+    await until(gateway.clock, 'the engine is back', () => gateway.gateway.engines[0]!.watch.rotation.isIn, 8000);
     assert.ok((await sizes()).at(-1)! <= 512);
     assert.equal((await gateway.post(TEXT, long)).status, 400);
     assert.ok((await (await gateway.post(TEXT, theirs, { key: GLOBEX_KEY })).text()).includes(GLOBEXES.text));

@@ -175,7 +175,10 @@ test(`one tenant's worst for ${SECONDS} s takes no engine from another (seed ${S
       assert.deepEqual([answer.status, answer.error], [200, null]);
       assert.ok(answer.text.length >= 1, 'an answer of its own');
       if (answer.text === text) answered++;
-      assert.ok(gateway.gateway.watch.rotation.isIn, `out: ${gateway.gateway.watch.rotation.reason}`);
+      assert.ok(
+        gateway.gateway.engines[0]!.watch.rotation.isIn,
+        `out: ${gateway.gateway.engines[0]!.watch.rotation.reason}`,
+      );
     }
   };
   try {
@@ -192,7 +195,7 @@ test(`one tenant's worst for ${SECONDS} s takes no engine from another (seed ${S
     const worst = gateway.findings.filter(({ severity }) => severity === 'critical' || severity === 'high');
     assert.deepEqual(worst, []);
     const metrics = await gateway.gateway.metrics.registry.metrics();
-    assert.match(metrics, /cofferdam_in_rotation 1\n/);
+    assert.match(metrics, /cofferdam_in_rotation\{engine="engine-1"\} 1\n/);
     assert.ok(!metrics.includes('cofferdam_rotation_exits_total{'));
   } finally {
     await gateway.close();

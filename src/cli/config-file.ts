@@ -5,6 +5,7 @@ import { readSmallFile } from '../config/file.js';
 import { type Mistake, mistakeLines, type Place } from '../config/mistake.js';
 import { flagProperty, flagValue, type Leaf, leavesOf } from '../config/settings.js';
 import { FILE_BYTES_MAX, readTree } from '../config/tree.js';
+import { findEngines, type FoundEngines } from './config-engines.js';
 import { findKeys } from './config-keys.js';
 import { type FileValues, SERVE_SHAPE } from './config-shape.js';
 import * as defaults from './defaults.js';
@@ -20,6 +21,9 @@ export interface ConfigFile {
   readonly flags: ServeFlags;
   readonly tenants: readonly TenantOption[];
   readonly opsKey: KeyOption | null;
+  /** Empty: the embedded engine. */
+  readonly upstreams: FoundEngines['upstreams'];
+  readonly running: FoundEngines['running'];
   /** Files with keys, absolute. */
   readonly keyFiles: readonly string[];
 }
@@ -50,11 +54,15 @@ export function loadConfig(path: string, world: ConfigWorld): ConfigFile | Refus
   const checked = checkTree(tree, SERVE_SHAPE);
   const values = checked.value as FileValues;
   const keys = findKeys(values, checked.places, { ...world, path });
+  const engines = findEngines(values, checked.places, { ...world, path });
+  const keyFiles = [...keys.files, ...engines.files];
   const between = betweenFields(values, checked.places, overridden(world.flags));
-  const all = [...checked.mistakes, ...keys.mistakes, ...between];
-  if (all.length > 0) return refusal(path, all, keys.files);
+  const all = [...checked.mistakes, ...keys.mistakes, ...engines.mistakes, ...between];
+  if (all.length > 0) return refusal(path, all, keyFiles);
   const leaves = leavesOf(SERVE_SHAPE, checked.value);
-  return { path, leaves, flags: flagsOf(leaves), tenants: keys.tenants, opsKey: keys.opsKey, keyFiles: keys.files };
+  const { tenants, opsKey } = keys;
+  const { upstreams, running } = engines;
+  return { path, leaves, flags: flagsOf(leaves), tenants, opsKey, upstreams, running, keyFiles };
 }
 
 function refusal(path: string, mistakes: readonly Mistake[], keyFiles: readonly string[] = []): Refused {
@@ -71,12 +79,26 @@ export function overridden(flags: ServeFlags): (flag: string) => boolean {
   };
 }
 
-const BY_KEYS: readonly string[] = ['--tenant', '--ops-key'];
+/** Flags whose fields are no texts that a flag could have given. */
+const APART: readonly string[] = [
+  '--tenant',
+  '--ops-key',
+  '--engine-key',
+  '--tokenizer',
+  '--upstream-limit',
+  '--upstream-ca',
+  '--wait',
+  '--workers',
+  '--secret',
+  '--usage',
+  '--tls-cert',
+  '--tls-key',
+];
 
 function flagsOf(leaves: readonly Leaf[]): ServeFlags {
   const flags: Record<string, unknown> = {};
   for (const { field, given, value } of leaves) {
-    if (field.flag === undefined || !given || value === undefined || BY_KEYS.includes(field.flag)) continue;
+    if (field.flag === undefined || !given || value === undefined || APART.includes(field.flag)) continue;
     flags[flagProperty(field.flag)] = flagValue(value);
   }
   return flags;

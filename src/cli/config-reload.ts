@@ -104,6 +104,7 @@ export class ConfigReloader {
       return 'unchanged';
     }
     const fixed = fixedDifferences(this.#loaded.file.leaves, next.file.leaves, this.#parts.flags);
+    if (fixed.length === 0) fixed.push(...fixedSecrets(this.#loaded.options, next.options));
     if (fixed.length > 0) {
       const line = `${next.file.path}: a restart is needed for ${fixed.map((path) => `\`${path}\``).join(', ')}`;
       this.#refuse('restart-needed', [line], 1);
@@ -165,6 +166,17 @@ function fixedDifferences(before: readonly Leaf[], after: readonly Leaf[], flags
   const old = texts(before);
   const now = texts(after);
   return [...new Set([...old.keys(), ...now.keys()])].filter((path) => old.get(path) !== now.get(path));
+}
+
+/** Secrets are named by where they are to be found: what is found there may change while the file stays as it is. */
+function fixedSecrets(before: ServeOptions, after: ServeOptions): string[] {
+  const differ = (one: unknown, other: unknown): boolean => JSON.stringify(one) !== JSON.stringify(other);
+  return [
+    ...(differ(before.running.secret, after.running.secret) ? ['secret'] : []),
+    ...after.upstreams.flatMap(({ key }, index) =>
+      differ(before.upstreams[index]?.key ?? null, key) ? [`upstreams[${index}].key`] : [],
+    ),
+  ];
 }
 
 function refusalFinding(

@@ -12,6 +12,9 @@ import {
 import { FAULTS } from '../handoff/faults.js';
 import { GUARDS } from '../handoff/guards.js';
 import { BODY_BYTES_MAX } from '../wire/index.js';
+import { RUNNING, USAGE } from './config-running.js';
+import { MARKERS, type MarkersPart } from './config-markers.js';
+import { type FileUpstream, UPSTREAM_EXAMPLE, UPSTREAM_SHAPE } from './config-upstreams.js';
 import * as defaults from './defaults.js';
 
 export const CONFIG_SCHEMA_TITLE = 'cofferdam.yaml';
@@ -28,7 +31,6 @@ const BODY_BYTES_BOUND: number = 32 * 1024 * 1024;
 const BODY_BYTES_LEAST = 1024;
 const TEN_MINUTES_MS = 600_000;
 
-const tokens = (min: number, max: number): CountShape => ({ kind: 'count', min, max, unit: 'tokens', suffixes: true });
 const number = (unit: string, min: number, max: number): CountShape => ({
   kind: 'count',
   min,
@@ -38,74 +40,6 @@ const number = (unit: string, min: number, max: number): CountShape => ({
 });
 const PORT: CountShape = { kind: 'count', min: 0, max: 65_535, unit: '', suffixes: false };
 const HOST_PATTERN = '[A-Za-z0-9.:_[\\]%\\-]{1,255}';
-
-const EMBEDDED: RecordShape = {
-  kind: 'record',
-  fields: [
-    {
-      name: 'kind',
-      shape: { kind: 'choice', of: ['embedded'] },
-      words: 'What stands behind the gateway',
-      required: true,
-      default: 'embedded',
-    },
-    {
-      name: 'model',
-      shape: { kind: 'choice', of: ['lab'] },
-      words: 'The model that it serves',
-      default: 'lab',
-    },
-    {
-      name: 'context',
-      shape: tokens(defaults.CONTEXT_TOKENS_MIN, defaults.CONTEXT_TOKENS_MAX),
-      words: 'The context that tenants are told',
-      default: defaults.DEFAULT_CONTEXT_TOKENS,
-      flag: '--context',
-    },
-    {
-      name: 'prefill-pool',
-      shape: tokens(defaults.PAGE_TOKENS_MIN, defaults.POOL_TOKENS_MAX),
-      words: 'The KV pool of prefill',
-      default: defaults.DEFAULT_PREFILL_POOL_TOKENS,
-      flag: '--prefill-pool',
-    },
-    {
-      name: 'decode-pool',
-      shape: tokens(defaults.PAGE_TOKENS_MIN, defaults.POOL_TOKENS_MAX),
-      words: 'The KV pool of decode',
-      default: defaults.DEFAULT_DECODE_POOL_TOKENS,
-      flag: '--decode-pool',
-    },
-    {
-      name: 'page-size',
-      shape: { ...tokens(defaults.PAGE_TOKENS_MIN, defaults.PAGE_TOKENS_MAX), suffixes: false, powerOfTwo: true },
-      words: 'The size of a page of KV; pools are multiples of it',
-      default: defaults.DEFAULT_PAGE_TOKENS,
-      flag: '--page-size',
-    },
-    {
-      name: 'max-running',
-      shape: number('requests', 1, defaults.RUNNING_MAX_MAX),
-      words: 'How many requests run at once',
-      default: defaults.DEFAULT_RUNNING_MAX,
-      flag: '--max-running',
-    },
-    {
-      name: 'prefix-cache',
-      shape: { kind: 'switch' },
-      words: "Whether a prompt's pages are kept for the same tenant's next ones",
-      default: true,
-      flag: '--no-prefix-cache',
-    },
-    {
-      name: 'zero-on-release',
-      shape: { kind: 'switch' },
-      words: 'Whether every page is overwritten with zeros when it is given back',
-      default: false,
-      flag: '--zero-on-release',
-    },
-  ],
-};
 
 const LISTEN: Field = {
   name: 'listen',
@@ -138,6 +72,27 @@ const LISTEN: Field = {
         },
         words: 'Further names under which clients reach both ports: others are refused in `Host`',
         default: [],
+      },
+      {
+        name: 'tls',
+        words: 'Certificate and key of both ports; read again when they change. Without them the ports speak http',
+        shape: {
+          kind: 'record',
+          fields: [
+            {
+              name: 'cert',
+              shape: { kind: 'text', pattern: '.{1,4095}', words: 'a file of certificates in PEM, the own one first' },
+              words: 'The certificate',
+              flag: '--tls-cert',
+            },
+            {
+              name: 'key',
+              shape: { kind: 'text', pattern: '.{1,4095}', words: 'a file with a private key in PEM' },
+              words: 'Its private key, without a passphrase',
+              flag: '--tls-key',
+            },
+          ],
+        },
       },
     ],
   },
@@ -296,10 +251,13 @@ export const SERVE_SHAPE: RecordShape = {
     LIMITS,
     {
       name: 'upstreams',
-      words: 'What serves behind the gateway',
+      words: 'What serves behind the gateway: the embedded engine alone, or engines that are there',
       default: [{ kind: 'embedded' }],
-      shape: { kind: 'list', min: 1, max: 1, item: { kind: 'tagged', tag: 'kind', variants: { embedded: EMBEDDED } } },
+      shape: { kind: 'list', min: 1, max: defaults.NODES_MAX, item: UPSTREAM_SHAPE },
+      flag: '--upstream',
+      example: UPSTREAM_EXAMPLE,
     },
+    ...RUNNING,
     {
       name: 'on-small-pool',
       shape: { kind: 'choice', of: ['lower', 'refuse'] },
@@ -339,6 +297,8 @@ export const SERVE_SHAPE: RecordShape = {
         ],
       },
     },
+    MARKERS,
+    USAGE,
     ...UNSAFE,
     {
       name: 'output',
@@ -357,8 +317,13 @@ export const CONFIG_KEYS_MAX: number = KEYS_MAX;
  * A file that was checked against the shape, without defaults: counts as numbers, times in milliseconds. What was wrong is
  * undefined.
  */
-export interface FileValues {
-  readonly listen?: { readonly host?: string; readonly port?: number; readonly names?: readonly string[] };
+export interface FileValues extends MarkersPart {
+  readonly listen?: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly names?: readonly string[];
+    readonly tls?: { readonly cert?: string; readonly key?: string };
+  };
   readonly operators?: { readonly port?: number; readonly key?: string };
   readonly tenants?: readonly (
     | { readonly name?: string; readonly keys?: readonly (string | undefined)[] }
@@ -370,10 +335,11 @@ export interface FileValues {
     readonly wait?: number;
     readonly body?: number;
   };
-  readonly upstreams?: readonly (
-    | { readonly 'prefill-pool'?: number; readonly 'decode-pool'?: number; readonly 'page-size'?: number }
-    | undefined
-  )[];
+  readonly upstreams?: readonly (FileUpstream | undefined)[];
+  readonly secret?: string;
+  readonly usage?: { readonly path?: string; readonly 'rotate-bytes'?: number; readonly keep?: number };
+  readonly start?: string;
+  readonly workers?: number;
   readonly drain?: { readonly timeout?: number };
   readonly findings?: { readonly log?: string };
   readonly guards?: { readonly mode?: string; readonly disabled?: readonly string[] };

@@ -28,3 +28,14 @@ export const KEY_CHARACTERS_MAX = 512;
 export const SEED_MAX: number = 2 ** 32 - 1;
 /** What Linux takes for a path, in bytes. */
 export const PATH_CHARACTERS_MAX = 4095;
+/** Addresses of engines behind one gateway. */
+export const NODES_MAX = 64;
+/** Tokens that an engine may be said to hold: far above any that is known. */
+export const ENGINE_TOKENS_MAX: number = 1024 ** 3;
+/** Requests that an engine may be said to run at once. */
+export const ENGINE_RUNNING_MAX_MAX = 65_536;
+/** A long prompt is prefilled before the first byte. */
+export const FIRST_BYTE_MS_MAX = 300_000;
+export const IDLE_MS_MAX = 60_000;
+/** Processes that share one port. */
+export const WORKERS_MAX = 64;

@@ -23,9 +23,29 @@ export interface ServeFlags extends SizeFlags, FaultFlags {
   readonly opsPort?: string;
   readonly opsKey?: string;
   readonly tenant?: readonly string[];
+  readonly upstream?: readonly string[];
+  readonly engineKey?: string;
+  readonly tokenizer?: string;
+  readonly upstreamLimit?: string;
+  readonly upstreamCa?: string;
+  readonly wait?: boolean;
+  readonly workers?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly secret?: string;
+  readonly usage?: string;
   readonly onSmallPool?: string;
   readonly trace?: string;
   readonly config?: string;
+  readonly output?: string;
+}
+
+export interface MarkerFlags {
+  readonly config?: string;
+  readonly secret?: string;
+  readonly period?: string;
+  readonly index?: string;
+  readonly count?: string;
   readonly output?: string;
 }
 

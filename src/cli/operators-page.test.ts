@@ -52,7 +52,6 @@ describe('the operators’ page over HTTP', () => {
     findings = new FindingLog(harness.clock);
     for (const finding of capacityFindings(harness.upstream.capacity())) findings.record(finding);
     const made = operatorsPage({
-      upstream: harness.upstream,
       gateway: harness.gateway,
       findings,
       clock: harness.clock,
@@ -68,7 +67,7 @@ describe('the operators’ page over HTTP', () => {
       },
     };
     const common = {
-      upstream: harness.upstream,
+      engines: harness.gateway.engines,
       metrics: harness.gateway.metrics,
       findings: () => findings.list(),
       page,
@@ -143,10 +142,10 @@ describe('the operators’ page over HTTP', () => {
         assert.equal(pool[kind], metric(`cofferdam_pages{role="${pool.role}",state="${kind}"}`));
       }
     }
-    assert.equal(now.capacity.context, metric('cofferdam_advertised_context_tokens'));
-    assert.equal(now.capacity.prefillPool, metric('cofferdam_prefill_pool_tokens'));
-    assert.equal(now.capacity.decodePool, metric('cofferdam_decode_pool_tokens'));
-    assert.equal(now.capacity.limit?.tokens, metric('cofferdam_effective_limit_tokens'));
+    assert.equal(now.capacity.context, metric('cofferdam_advertised_context_tokens{engine="engine-1"}'));
+    assert.equal(now.capacity.prefillPool, metric('cofferdam_prefill_pool_tokens{engine="engine-1"}'));
+    assert.equal(now.capacity.decodePool, metric('cofferdam_decode_pool_tokens{engine="engine-1"}'));
+    assert.equal(now.capacity.limit?.tokens, metric('cofferdam_effective_limit_tokens{engine="engine-1"}'));
     assert.equal(now.checks?.pagesVerified, metric('cofferdam_pages_verified_total'));
     assert.equal(now.latency.ttft.count, metric('cofferdam_ttft_seconds_count'));
     assert.equal(now.latency.total.count, metric('cofferdam_request_seconds_count'));
@@ -237,7 +236,7 @@ describe('the operators’ page over HTTP', () => {
   test('other methods are refused, and without a page there is none', async () => {
     assert.equal((await fetch(url, { method: 'POST' })).status, 405);
     const bare = new OperatorsServer({
-      upstream: harness.upstream,
+      engines: harness.gateway.engines,
       metrics: harness.gateway.metrics,
       findings: () => [],
       clock: harness.clock,

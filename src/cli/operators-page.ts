@@ -11,11 +11,10 @@ import type { Gateway } from '../gateway/server.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, guardsOf } from '../handoff/guards.js';
 import type { EngineStats, PageCounts } from '../handoff/engine-port.js';
-import type { Capacity, Upstream } from '../upstream/upstream.js';
+import type { Capacity } from '../upstream/upstream.js';
 
 export interface PageSources {
-  readonly upstream: Upstream;
-  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'room' | 'shield'>;
+  readonly gateway: Pick<Gateway, 'metrics' | 'accounts' | 'engines' | 'models' | 'room' | 'shield'>;
   readonly findings: Pick<FindingLog, 'list'>;
   readonly clock: Clock;
   readonly guards: GuardBits;
@@ -32,22 +31,23 @@ export function operatorsPage(sources: PageSources): OperatorsPage {
 }
 
 async function readState(sources: PageSources, startedMs: number): Promise<DashboardState> {
-  const { upstream, gateway, guards, clock } = sources;
+  const { gateway, guards, clock } = sources;
+  const { engines } = gateway;
   const stats = sources.stats?.() ?? null;
   const numbers = await gateway.metrics.numbers();
-  const { kind, models, runningMax } = upstream.describe();
+  const kinds = new Set(engines.map(({ upstream }) => upstream.describe().kind));
   const refusals = refusalRows(numbers);
   const stopped = new Map(numbers.guardHits.map(({ guard, count }) => [guard, count]));
   return {
     atMs: clock.wallMs(),
     startedMs,
-    engine: { kind, models },
+    engine: { kind: [...kinds].join(', '), models: gateway.models },
     guardsOff: guardsOf(ALL_GUARDS & ~guards),
     faults: sources.faults,
-    capacity: capacityPart(upstream.capacity()),
+    capacity: capacityPart(engines),
     requests: {
       running: gateway.room.running,
-      runningMax,
+      runningMax: engines.reduce((sum, { upstream }) => sum + upstream.describe().runningMax, 0),
       waiting: gateway.room.waiting,
       admitted: numbers.admitted,
       clamped: numbers.clamped,
@@ -61,7 +61,7 @@ async function readState(sources: PageSources, startedMs: number): Promise<Dashb
         waiting,
         leased: leasedTokens,
         draining: drainingTokens,
-        cached: cachedTokens(stats, tenant.number, upstream.capacity().pageTokens),
+        cached: cachedTokens(stats, tenant.number, engines[0]!.upstream.capacity().pageTokens),
       })),
     ),
     pools: stats === null ? [] : [poolRow('prefill', stats.prefillPages), poolRow('decode', stats.decodePages)],
@@ -83,10 +83,18 @@ function cachedTokens(stats: EngineStats | null, tenant: number, pageTokens: num
   return sealed === undefined ? null : (sealed.get(tenant) ?? 0) * pageTokens;
 }
 
-function capacityPart(capacity: Capacity): CapacityPart {
-  const { context, prefillPool, decodePool, pageTokens } = capacity;
-  const nodes = capacity.nodes.map(({ atMs: _at, ...node }) => node);
-  return { context, prefillPool, decodePool, pageTokens, limit: effectiveLimit(capacity), nodes };
+/** The numbers of the engine with the smallest limit, and the nodes of all of them. */
+function capacityPart(engines: Gateway['engines']): CapacityPart {
+  const capacities = engines.map(({ upstream }) => upstream.capacity());
+  const tokensOf = (capacity: Capacity): number => effectiveLimit(capacity)?.tokens ?? Number.POSITIVE_INFINITY;
+  const least = capacities.reduce((best, each) => (tokensOf(each) < tokensOf(best) ? each : best));
+  const { context, prefillPool, decodePool, pageTokens } = least;
+  const nodes = engines.flatMap(({ name }, index) =>
+    capacities[index]!.nodes.map(({ atMs: _at, ...node }) =>
+      engines.length === 1 ? node : { ...node, node: `${name}: ${node.node}` },
+    ),
+  );
+  return { context, prefillPool, decodePool, pageTokens, limit: effectiveLimit(least), nodes };
 }
 
 function refusalRows({ refusals }: GatewayNumbers): RefusalRow[] {

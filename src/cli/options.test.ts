@@ -52,6 +52,8 @@ test('without a flag, everything has its default', () => {
       drainMs: 1_000,
       findingsLog: 'none',
     },
+    upstreams: [],
+    running: { wait: false, workers: 1, tls: null, secret: null, markers: null, usage: null },
     warnings: [],
   });
 });

@@ -10,6 +10,9 @@ import { BODY_BYTES_MAX } from '../wire/index.js';
 import * as defaults from './defaults.js';
 import type { EngineFlags, FaultFlags, ReplayFlags, ServeFlags, SizeFlags } from './flags.js';
 import { type KeyOption, type KeySurroundings, parseKey, parseTenants, type TenantOption } from './keys.js';
+import { checkWorkers } from './workers-options.js';
+import { DEFAULT_RUNNING, parseRunning, type RunningOptions } from './running-options.js';
+import { parseUpstreams, type UpstreamOption, upstreamWarnings } from './upstream-options.js';
 
 export type OutputFormat = 'table' | 'json';
 
@@ -50,6 +53,9 @@ export interface ServeOptions {
   readonly trace: string | null;
   readonly broken: FaultOptions;
   readonly bounds: BoundOptions;
+  /** Engines that are there; empty: the embedded one. */
+  readonly upstreams: readonly UpstreamOption[];
+  readonly running: RunningOptions;
   /** To be shown at the start: what is allowed, but not wise. */
   readonly warnings: readonly string[];
 }
@@ -74,6 +80,8 @@ export interface FileOptions {
   readonly tenants: readonly TenantOption[];
   readonly opsKey: KeyOption | null;
   readonly bounds: BoundOptions;
+  readonly upstreams: readonly UpstreamOption[];
+  readonly running: RunningOptions;
 }
 
 export interface EngineOptions {
@@ -210,6 +218,9 @@ export function isBroken(options: FaultOptions): boolean {
 
 const BROKEN_WARNING = 'faults are on or guards are off: tenants are NOT kept apart';
 
+const CLEAR_WARNING =
+  'both ports speak http beyond loopback, keys and prompts in clear: name `--tls-cert` and `--tls-key`, or put what ends TLS in front';
+
 /** What holds where there is no configuration file. */
 const DEFAULT_BOUNDS: BoundOptions = {
   hostNames: [],
@@ -246,9 +257,25 @@ export function parseServeOptions(given: ServeFlags, world: OptionWorld, file?: 
     trace: flags.trace ?? null,
     broken: parseBroken(flags, loopback, world),
     bounds: file?.bounds ?? DEFAULT_BOUNDS,
+    upstreams: parseUpstreams(given, file?.upstreams ?? [], world.variables),
+    running: parseRunning(given, file?.running ?? DEFAULT_RUNNING, world.variables),
   };
+  if (options.upstreams.length > 0 && options.broken.faults.length > 0) {
+    throw new CodedError(
+      'usage',
+      'Expected faults with the embedded engine only, got them with engines that are there',
+    );
+  }
   differ('--port', options.port, '--ops-port', options.opsPort);
-  return { ...options, warnings: serveWarnings(tenants, opsKey, options.broken) };
+  checkWorkers(options);
+  return {
+    ...options,
+    warnings: [
+      ...serveWarnings(tenants, opsKey, options.broken),
+      ...(loopback || options.running.tls !== null ? [] : [CLEAR_WARNING]),
+      ...upstreamWarnings(options.upstreams),
+    ],
+  };
 }
 
 /** The parser of the command line says `true` for a switch that `--no-…` turns off, whether or not it was given. */

@@ -10,6 +10,7 @@ import type { EngineFlags, ReplayFlags, ServeFlags } from './flags.js';
 import { addInit } from './init-verb.js';
 import { type CliIo, EXIT } from './io.js';
 import { addLab } from './lab-verb.js';
+import { addMarker } from './marker-verb.js';
 import { addProbe } from './probe-verb.js';
 import { addVerify } from './verify-verb.js';
 
@@ -88,12 +89,32 @@ function addOthers(program: Command, io: CliIo, finish: (code: number) => void):
   addProbe(program, io, version, finish);
   addVerify(program, io, finish);
   addLab(program, io, finish);
+  addMarker(program, io, finish);
 }
 
 function addServe(program: Command, io: CliIo, parts: ProgramParts, finish: (code: number) => void): void {
   const serve = program
     .command('serve')
-    .description('a multi-tenant, OpenAI-compatible gateway on the embedded engine')
+    .description('a multi-tenant, OpenAI-compatible gateway, in front of engines that are there or on the embedded one')
+    .addOption(
+      repeatable(
+        '--upstream <URL>',
+        'an engine that is there: SGLang, vLLM, llama-server, or anything that speaks OpenAI; `URL#kind=vllm&bootstrap=8998` says what the engine does not',
+      ),
+    )
+    .option('--engine-key <KEY>', "the engines' own key: env:VAR or file:PATH")
+    .option('--tokenizer <DIR>', 'a folder with the tokenizer.json of the model; else the engine counts')
+    .option(
+      '--upstream-limit <TOKENS>',
+      'the context of engines that do not say theirs; where one says a smaller one, that holds',
+    )
+    .option('--upstream-ca <FILE>', 'certificates of authorities for engines over https')
+    .option('--wait', 'wait at the start for engines that can not be reached yet')
+    .option('--workers <N>', 'processes that share the tenants’ port, each with limits of its own (1)')
+    .option('--secret <KEY>', 'what salts are made from, the same for all replicas: env:VAR or file:PATH')
+    .option('--usage <FILE>', 'a log of settled requests: counts, never text')
+    .option('--tls-cert <FILE>', 'certificate of both ports, in PEM')
+    .option('--tls-key <FILE>', 'its private key')
     .option('--config <FILE>', 'all of this in a file; flags override it (cofferdam.yaml, where there is one)')
     .option('--host <ADDRESS>', `where both ports listen (${defaults.DEFAULT_HOST})`)
     .option('--port <N>', `the tenants' port (${defaults.DEFAULT_PORT})`)

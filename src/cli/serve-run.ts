@@ -8,38 +8,34 @@ import { escapeControl } from '../base/text.js';
 import { FileWatch } from '../config/watch.js';
 import { configFingerprint, ConfigReloader, type Loaded } from './config-reload.js';
 import type { Refused } from './config-file.js';
-import { guardEngineFinding } from './engine-findings.js';
-import type { EngineConfig } from '../engine/config.js';
-import { ThreadedEngine } from '../engine/threaded-engine.js';
 import { escapeFinding, type Finding, isAtLeast } from '../findings/finding.js';
 import { FindingLog } from '../findings/finding-log.js';
 import { CLOSE_GRACE_MS } from '../gateway/bounds.js';
 import { capacityFindings } from '../gateway/findings.js';
 import { OperatorsServer } from '../gateway/operators.js';
-import { Gateway, standingHeaders } from '../gateway/server.js';
+import { Gateway, type GivenMarkers, standingHeaders } from '../gateway/server.js';
 import { type TenantConfig, TenantRegistry } from '../gateway/tenants.js';
-import { type EffectiveLimit, effectiveLimit } from '../handoff/admission.js';
 import { faultsOf } from '../handoff/faults.js';
 import { guardBit } from '../handoff/guards.js';
-import { countTokens, encode, renderChat, TokenDecoder } from '../tokenizer/bytes.js';
-import { EmbeddedUpstream } from '../upstream/embedded/adapter.js';
-import { embeddedEngineConfig } from './engine-options.js';
+import { liveMarkersOf } from './config-markers.js';
 import { operatorsPage } from './operators-page.js';
 import { type FreshKeys, type KeysFile, makeFreshKeys, writeKeysFile } from './fresh-keys.js';
 import { type CliIo, EXIT } from './io.js';
 import type { ServeFlags } from './flags.js';
 import type { TenantOption } from './keys.js';
 import type { ServeOptions } from './options.js';
-import { brokenMark, type StartFacts, startLines } from './start-lines.js';
+import type { ListenTls } from '../wire/index.js';
+import { readTls, watchTls } from './tls-files.js';
+import { UsageLog } from './usage-log.js';
+import { WorkerLine } from './worker-line.js';
+import { workerOptions } from './workers-options.js';
+import { openEngines, type ServingEngines } from './serving-engines.js';
+import { startFacts, type StartFacts } from './start-facts.js';
+import { brokenMark, startLines } from './start-lines.js';
 import { type HangUp, hangUpMeaning, untilSignal } from './signals.js';
-import { openTrace, traceFinding } from './trace-file.js';
 
-/** The lab model's answers are copies; chance adds nothing to them unless a request asks for it. */
-const TEMPERATURE_DEFAULT = 0;
 /** As long as the digest that the salts are made with. */
 const SALT_SECRET_BYTES = 32;
-/** What may be shown of a key: the first digits of its SHA-256. */
-const FINGERPRINT_DIGITS = 12;
 
 /** Everything that serves, and how it ends. */
 export interface Serving {
@@ -64,42 +60,34 @@ export interface ServeConfig {
 
 /** Starts all of it, or nothing. `err` takes the lines of findings that are to be logged. Throws CodedError. */
 export async function startServing(options: ServeOptions, err: (text: string) => void = () => {}): Promise<Serving> {
-  const config = embeddedEngineConfig(options.sizes, options.broken);
-  const limit = checkedLimit(config, options.onSmallPool);
   const clock = new SystemClock();
+  const tls = options.running.tls === null ? null : readTls(options.running.tls);
   const findings = new LoudFindings(clock, options.bounds.findingsLog, err);
   const fresh = options.tenants.length === 0 ? makeFreshKeys() : null;
   const tenants = fresh?.tenants ?? options.tenants;
-  const registry = new TenantRegistry(tenantConfigs(tenants), randomBytes(SALT_SECRET_BYTES));
-  const trace = await openTrace(options.trace, config, (why) => void findings.record(traceFinding(why)));
-  const engine = await ThreadedEngine.start({
-    config,
+  const secret = options.running.secret?.reveal() ?? randomBytes(SALT_SECRET_BYTES);
+  const registry = new TenantRegistry(tenantConfigs(tenants), secret);
+  const engines = await openEngines(options, {
     clock,
-    ...(trace === null ? {} : { trace: trace.writer }),
-    onFinding: (finding) => void findings.record(guardEngineFinding(finding)),
+    findings,
+    selfTestTenant: registry.selfTestNumber,
+    log: (line) => err(`${escapeControl(line)}\n`),
   });
-  const ports = openPorts(options, config, engine, registry, findings, clock);
+  const usage = options.running.usage === null ? null : new UsageLog({ ...options.running.usage, findings });
+  const ports = openPorts({ options, engines, registry, findings, clock, tls, usage });
+  const watch =
+    options.running.tls === null
+      ? null
+      : watchTls({ clock, files: options.running.tls, replace: (next) => ports.replaceTls(next), findings });
   const close = async (): Promise<boolean> => {
+    watch?.stop();
     await ports.close();
-    await trace?.close();
-    return trace === null || trace.stopped === null;
+    await usage?.close();
+    return await engines.close();
   };
   try {
-    const { opsUrl, url } = await ports.listen();
-    const facts: StartFacts = {
-      url,
-      opsUrl,
-      advertised: config.context,
-      prefillPool: config.prefillPool,
-      decodePool: config.decodePool,
-      effectiveLimit: limit.tokens,
-      limitedBy: limit.limitedBy,
-      tenants: tenants.map(({ name, keys }) => ({
-        name,
-        keyFingerprint: keys[0]?.sha256.slice(0, FINGERPRINT_DIGITS) ?? '',
-      })),
-      rules: config.rules,
-    };
+    const urls = await ports.listen();
+    const facts = startFacts(urls, tenants, engines);
     const reconfigure = (next: ServeOptions): void => {
       const named = next.tenants.length > 0 ? next.tenants : fresh?.tenants;
       if (named === undefined) {
@@ -118,6 +106,14 @@ export async function startServing(options: ServeOptions, err: (text: string) =>
 
 function tenantConfigs(tenants: readonly TenantOption[]): TenantConfig[] {
   return tenants.map(({ name, keys }) => ({ name, keys: keys.map(({ sha256 }) => ({ sha256 })) }));
+}
+
+/** The live markers of the tenants that there are. */
+function givenMarkers({ running }: ServeOptions, { tenants }: TenantRegistry): GivenMarkers {
+  const { markers } = running;
+  if (markers === null) return { markers: [], holdBack: null };
+  const names = tenants.map(({ name }) => name);
+  return { markers: liveMarkersOf(markers, names), holdBack: markers.holdBack };
 }
 
 /** A log that also writes new findings of some severity to standard error. */
@@ -140,68 +136,59 @@ class LoudFindings extends FindingLog {
   }
 }
 
-/** The limit that will be advertised; throws where there is none, or where a small pool is not to be accepted. */
-function checkedLimit(config: EngineConfig, onSmallPool: ServeOptions['onSmallPool']): EffectiveLimit {
-  const limit = effectiveLimit(config);
-  if (limit === null) {
-    throw new CodedError('usage', 'Expected a context and pools that hold a prompt, got none that do.');
-  }
-  if (onSmallPool === 'lower' || limit.limitedBy === 'advertised context') return limit;
-  const pool = limit.limitedBy === 'prefill pool' ? config.prefillPool : config.decodePool;
-  throw new CodedError(
-    'usage',
-    `Expected a ${limit.limitedBy} of at least the advertised context of ${config.context} tokens, got ${pool} tokens. ` +
-      'Raise the pool, lower `--context`, or start with `--on-small-pool lower`.',
-  );
-}
-
 interface Ports {
   readonly metrics: Gateway['metrics'];
   listen(): Promise<{ readonly url: string; readonly opsUrl: string }>;
   reconfigure(tenants: readonly TenantConfig[], options: ServeOptions): void;
+  replaceTls(tls: ListenTls): void;
   drain(graceMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The tenants' port and the operators', over one engine. */
-function openPorts(
-  options: ServeOptions,
-  config: EngineConfig,
-  engine: ThreadedEngine,
-  registry: TenantRegistry,
-  findings: FindingLog,
-  clock: Clock,
-): Ports {
-  const faults = faultsOf(config.rules.faults);
-  const { guards } = config.rules;
-  const upstream = new EmbeddedUpstream({
-    engine,
-    clock,
-    codec: { encode, countTokens, renderChat, newDecoder: () => new TokenDecoder() },
-    selfTestTenant: registry.selfTestNumber,
-  });
-  for (const finding of capacityFindings(upstream.capacity())) findings.record(finding);
+interface PortParts {
+  readonly options: ServeOptions;
+  readonly engines: ServingEngines;
+  readonly registry: TenantRegistry;
+  readonly findings: FindingLog;
+  readonly clock: Clock;
+  readonly tls: ListenTls | null;
+  readonly usage: UsageLog | null;
+}
+
+/** The tenants' port and the operators', over all engines. */
+function openPorts({ options, engines, registry, findings, clock, tls, usage }: PortParts): Ports {
+  const { guards } = engines.rules;
+  const faults = faultsOf(engines.rules.faults);
+  const stats = engines.stats === null ? {} : { stats: engines.stats };
+  const secure = tls === null ? {} : { tls };
+  for (const { upstream } of engines.list) {
+    for (const finding of capacityFindings(upstream.capacity())) findings.record(finding);
+  }
   const gateway = new Gateway({
-    upstream,
+    upstreams: engines.list.map(({ upstream }) => upstream),
+    engineNames: engines.list.map(({ name }) => name),
     tenants: registry,
     clock,
     guards,
     faults,
     findings: { raise: (finding) => void findings.record(finding) },
-    stats: () => engine.stats(),
-    temperatureDefault: TEMPERATURE_DEFAULT,
+    ...stats,
+    ...(engines.temperatureDefault === null ? {} : { temperatureDefault: engines.temperatureDefault }),
     // The shield stands before the guard `drain` and would hide that it is off.
     ...((guards & guardBit('drain')) === 0 ? { shield: { requestsMax: 0 } } : {}),
+    ...secure,
+    ...(usage === null ? {} : { onSettled: (settlement) => usage.append(settlement) }),
     ...options.bounds,
+    ...givenMarkers(options, registry),
   });
   const operators = new OperatorsServer({
-    upstream,
+    engines: gateway.engines,
     metrics: gateway.metrics,
-    outOfRotation: () => gateway.watch.rotation.reason,
     findings: () => findings.list(),
-    page: operatorsPage({ upstream, gateway, findings, clock, guards, faults, stats: () => engine.stats() }),
+    page: operatorsPage({ gateway, findings, clock, guards, faults, ...stats }),
     clock,
-    at: { host: options.host, port: options.opsPort },
+    at: { host: options.host, port: options.opsPort, exclusive: true },
+    ...secure,
     ...(options.opsKey === null ? {} : { opsKeySha256: options.opsKey.sha256 }),
     standingHeaders: standingHeaders(guards, faults),
     hostNames: options.bounds.hostNames,
@@ -216,12 +203,16 @@ function openPorts(
     },
     reconfigure: (tenants, next) => {
       gateway.reconfigure(tenants, next.bounds);
+      gateway.giveMarkers(givenMarkers(next, registry));
       operators.replaceKey(next.opsKey?.sha256 ?? null);
+    },
+    replaceTls: (next) => {
+      gateway.replaceTls(next);
+      operators.replaceTls(next);
     },
     drain: (graceMs) => gateway.drain(graceMs),
     close: async () => {
       await Promise.all([gateway.close(), operators.close()]);
-      await engine.close();
     },
   };
 }
@@ -260,12 +251,32 @@ export async function runServe(options: ServeOptions, config: ServeConfig | null
   return isWhole ? EXIT.clean : EXIT.unchecked;
 }
 
+/** One of several processes: the parent tells what is served, and when it ends. */
+export async function runWorker(options: ServeOptions, config: ServeConfig | null, io: CliIo): Promise<number> {
+  const line = new WorkerLine();
+  try {
+    const { index, secret } = await line.task;
+    const serving = await startServing(workerOptions(options, index, secret), (text) => io.err(text));
+    const reloads = config === null ? null : startReloads(serving, config, io);
+    line.onHangUp = () => void reloads?.reloader.reload('SIGHUP');
+    line.serving(serving.facts);
+    const signal = await line.ended;
+    reloads?.stop();
+    const { drainMs } = reloads?.reloader.loaded.options.bounds ?? options.bounds;
+    await serving.drain(signal === 'SIGTERM' ? drainMs : Math.min(drainMs, CLOSE_GRACE_MS));
+    return (await serving.close()) ? EXIT.clean : EXIT.unchecked;
+  } finally {
+    line.close();
+  }
+}
+
 /** With everything on there is no `unsafe`; with a fault on or a guard off the line says so, as every line does. */
 function startJson(facts: StartFacts, config: ServeConfig | null, options: ServeOptions): unknown {
-  const { rules, ...shown } = facts;
+  const { rules, engines, ...shown } = facts;
   const mark = brokenMark(rules);
   return {
     ...shown,
+    ...(engines.length === 0 ? {} : { engines }),
     ...(config === null ? {} : { config: { path: config.loaded.file.path, fingerprint: configFingerprint(options) } }),
     ...(mark === '' ? {} : { unsafe: mark.trim() }),
   };

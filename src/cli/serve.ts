@@ -7,6 +7,7 @@ import type { ServeFlags } from './flags.js';
 import { type CliIo, EXIT } from './io.js';
 import { type OptionWorld, parseServeOptions, type ServeOptions } from './options.js';
 import type { ServeConfig } from './serve-run.js';
+import { isWorker } from './worker-line.js';
 
 /** `cofferdam serve`; resolves with the exit code. What serves is loaded when there is something to serve. */
 export async function serve(flags: ServeFlags, faultNames: readonly string[], io: CliIo): Promise<number> {
@@ -14,7 +15,7 @@ export async function serve(flags: ServeFlags, faultNames: readonly string[], io
   const path = flags.config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : null);
   if (path === null) {
     const options = parseServeOptions(flags, world);
-    for (const warning of options.warnings) io.err(`warning: ${warning}\n`);
+    if (!isWorker()) for (const warning of options.warnings) io.err(`warning: ${warning}\n`);
     return await run(options, null, io);
   }
   const load = (): Loaded | Refused => loadWhole(path, flags, world);
@@ -23,13 +24,16 @@ export async function serve(flags: ServeFlags, faultNames: readonly string[], io
     for (const line of loaded.lines) io.err(`error: ${line}\n`);
     return EXIT.usage;
   }
-  for (const warning of [...loaded.options.warnings, ...overrides(loaded.file, flags)]) io.err(`warning: ${warning}\n`);
+  if (!isWorker())
+    for (const warning of [...loaded.options.warnings, ...overrides(loaded.file, flags)])
+      io.err(`warning: ${warning}\n`);
   return await run(loaded.options, { loaded, load, flags }, io);
 }
 
 async function run(options: ServeOptions, config: ServeConfig | null, io: CliIo): Promise<number> {
-  const { runServe } = await import('./serve-run.js');
-  return await runServe(options, config, io);
+  if (options.running.workers > 1 && !isWorker()) return await (await import('./workers.js')).runWorkers(options, io);
+  const { runServe, runWorker } = await import('./serve-run.js');
+  return isWorker() ? await runWorker(options, config, io) : await runServe(options, config, io);
 }
 
 /** The file under the flags. Throws CodedError `usage` where they do not fit together. */
@@ -42,7 +46,10 @@ function loadWhole(path: string, flags: ServeFlags, world: OptionWorld): Loaded 
 /** Which flags take the place of what the file says. */
 function overrides(file: ConfigFile, flags: ServeFlags): string[] {
   const isOverridden = overridden(flags);
-  return file.leaves
+  const engines = flags.upstream !== undefined && file.upstreams.length > 0;
+  const replaced = engines ? [`\`--upstream\` overrides \`upstreams\` of ${file.path}`] : [];
+  const leaves = file.leaves
     .filter(({ given, field }) => given && field.flag !== undefined && isOverridden(field.flag))
     .map(({ path, field }) => `\`${field.flag}\` overrides \`${path}\` of ${file.path}`);
+  return [...replaced, ...leaves];
 }

@@ -10,7 +10,7 @@ import {
   type ListShape,
   parseTime,
   type RecordShape,
-  SECRET_PATTERN,
+  secretPattern,
   type Shape,
   type TaggedShape,
   type TimeShape,
@@ -70,7 +70,7 @@ class Checker {
       case 'time':
         return this.#time(tree, shape, path);
       case 'secret':
-        if (isText(tree) && matches(SECRET_PATTERN, tree.value)) return tree.value;
+        if (isText(tree) && matches(secretPattern(shape), tree.value)) return tree.value;
         this.#wrong(tree, shape, path, secretCame(tree), SECRET_CHANGE);
         return undefined;
     }

@@ -82,6 +82,14 @@ const SMALL: RecordShape = {
                 { name: 'size', words: 'How large', default: 5, shape: count(1, 9, false) },
               ],
             },
+            two: {
+              kind: 'record',
+              fields: [
+                { name: 'kind', words: 'Which kind', required: true, shape: { kind: 'choice', of: ['two'] } },
+                { name: 'size', words: 'How large', default: 5, shape: count(1, 9, false) },
+                { name: 'word', words: 'A secret', shape: { kind: 'secret', whole: true } },
+              ],
+            },
           },
         },
       },
@@ -158,8 +166,8 @@ const WRONG: readonly (readonly [what: string, text: string, words: RegExp])[] =
   ],
   [
     'an unknown kind',
-    'backs: [{kind: two}]',
-    /^f:1:16: Expected `backs\[0\]\.kind` to be one of `one`, got the text `two`\. Known here: `one`/,
+    'backs: [{kind: six}]',
+    /^f:1:16: Expected `backs\[0\]\.kind` to be one of `one`, `two`, got the text `six`\. Known here: `one`, `two`/,
   ],
   ['no kind', 'backs: [{size: 1}]', /^f:1:9: Expected `backs\[0\]\.kind` .* got nothing/],
   ['the name of what every object has', 'backs: [{kind: constructor}]', /^f:1:16: Expected `backs\[0\]\.kind`/],
@@ -287,7 +295,14 @@ test('leaves say what holds, and whether a reload applies it', () => {
 
 test('the table has a row for every field that takes a value', () => {
   const rows = fieldTable(SMALL).split('\n').slice(2);
-  assert.equal(rows.length, fieldsOf(SMALL).filter(({ field }) => field.shape.kind !== 'record').length);
+  const named = fieldsOf(SMALL).filter(({ field }) => field.shape.kind !== 'record');
+  assert.equal(rows.length, new Set(named.map(({ path }) => path)).size, 'kinds that share a field share its row');
+  assert.match(rows.find((row) => row.includes('backs[].kind')) ?? '', /\| `one` or `two` \|.*\| Which kind \|$/);
+  assert.match(rows.find((row) => row.includes('backs[].size')) ?? '', /\| How large \|$/);
+  assert.match(
+    rows.find((row) => row.includes('backs[].word')) ?? '',
+    /`env:NAME` or `file:PATH`.*\| A secret \(`two`\) \|$/,
+  );
   assert.match(rows[0] ?? '', /^\| `inner\.size` \| .* \| `4k` \| {2}\| at once \| How large \|$/);
 });
 
@@ -299,6 +314,8 @@ function fits(schema: Json, value: unknown): boolean {
     value === null ? 'null' : Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value;
   if (types !== null && !types.includes(type)) return false;
   if (rules.enum !== undefined && !(rules.enum as Json[]).includes(value as Json)) return false;
+  if (rules.oneOf !== undefined) return (rules.oneOf as Json[]).filter((each) => fits(each, value)).length === 1;
+  if (rules.const !== undefined && rules.const !== value) return false;
   if (rules.anyOf !== undefined && !(rules.anyOf as Json[]).some((each) => fits(each, value))) return false;
   if (typeof value === 'number' && (value < Number(rules.minimum ?? value) || value > Number(rules.maximum ?? value)))
     return false;
@@ -327,6 +344,9 @@ test('an editor that has the schema accepts and refuses what the check does', ()
     { port: 1.5 },
     { prt: 1 },
     { inner: null },
+    { backs: [{ kind: 'two', size: 9, word: 'env:A' }] },
+    { backs: [{ kind: 'two', word: `sha256:${'a'.repeat(64)}` }] },
+    { backs: [{ kind: 'one', word: 'env:A' }] },
     { inner: { size: '4k' } },
     { inner: { size: 9000 } },
     { inner: { size: 'x' } },

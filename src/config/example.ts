@@ -13,7 +13,8 @@ export function exampleOf(shape: RecordShape, head: readonly string[]): string {
 function fieldLines(field: Field, indent: string): string[] {
   const { shape } = field;
   const lines = comment(`${field.words}${shape.kind === 'record' ? '' : ` (${expectedWords(shape)})`}.`, indent);
-  if (field.example !== undefined) return [...lines, ...field.example.map((line) => `${indent}# ${line}`.trimEnd())];
+  const isTagged = shape.kind === 'list' && shape.item.kind === 'tagged';
+  if (field.example !== undefined && !isTagged) return [...lines, ...exampleLines(field, indent)];
   if (shape.kind === 'record') return [...lines, `${indent}${field.name}:`, ...inner(shape, `${indent}  `)];
   if (shape.kind === 'list') return [...lines, ...listLines(field, shape.item, indent)];
   const text = valueText(shape, field.default);
@@ -24,19 +25,18 @@ function inner(shape: RecordShape, indent: string): string[] {
   return shape.fields.flatMap((field) => fieldLines(field, indent));
 }
 
-/** A list of tagged records shows each kind once; any other one without a default is a comment. */
+/** A list of tagged records shows the first kind, and the example of the others as a comment; any other list is empty. */
 function listLines(field: Field, item: Shape, indent: string): string[] {
-  if (item.kind !== 'tagged') return [`${indent}${field.name}: []`];
-  const items = Object.values(item.variants).flatMap((variant) => {
-    const [first = '', ...rest] = inner(variant, '').filter((line) => line !== '');
-    const at = [first, ...rest].findIndex((line) => !line.startsWith('#'));
-    const all = [first, ...rest];
-    return all.map((line, index) => {
-      if (index < at) return `${indent}  ${line}`;
-      return index === at ? `${indent}  - ${line}` : `${indent}    ${line}`;
-    });
-  });
-  return [`${indent}${field.name}:`, ...items];
+  const [first] = item.kind === 'tagged' ? Object.values(item.variants) : [];
+  if (first === undefined) return [`${indent}${field.name}: []`];
+  const all = inner(first, '').filter((line) => line !== '');
+  const at = all.findIndex((line) => !line.startsWith('#'));
+  const lines = all.map((line, index) => `${indent}  ${index < at ? '' : index === at ? '- ' : '  '}${line}`);
+  return [`${indent}${field.name}:`, ...lines, ...exampleLines(field, indent)];
+}
+
+function exampleLines(field: Field, indent: string): string[] {
+  return (field.example ?? []).map((line) => `${indent}# ${line}`.trimEnd());
 }
 
 function comment(text: string, indent: string): string[] {

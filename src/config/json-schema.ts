@@ -3,7 +3,7 @@ import {
   expectedWords,
   type Field,
   type RecordShape,
-  SECRET_PATTERN,
+  secretPattern,
   type Shape,
   timeText,
   TIME_PATTERN,
@@ -53,7 +53,7 @@ function schemaOf(shape: Shape): Json {
     case 'time':
       return { type: 'string', pattern: whole(TIME_PATTERN) };
     case 'secret':
-      return { type: 'string', pattern: whole(SECRET_PATTERN) };
+      return { type: 'string', pattern: whole(secretPattern(shape)) };
   }
 }
 

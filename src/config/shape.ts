@@ -79,6 +79,8 @@ export interface TimeShape {
 /** Where a key is to be found, never the key. */
 export interface SecretShape {
   readonly kind: 'secret';
+  /** The key itself is needed, so that its digest does not do. */
+  readonly whole?: true;
 }
 
 export type Shape =
@@ -92,8 +94,12 @@ export type Shape =
   | TimeShape
   | SecretShape;
 
-export const SECRET_PATTERN = 'env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.{1,4095}|sha256:[0-9a-fA-F]{64}';
-export const SECRET_WORDS = '`env:NAME`, `file:PATH` or `sha256:HEX64`';
+const WHOLE_SECRET_PATTERN = 'env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.{1,4095}';
+const SECRET_PATTERN = `${WHOLE_SECRET_PATTERN}|sha256:[0-9a-fA-F]{64}`;
+export function secretPattern({ whole }: SecretShape): string {
+  return whole === true ? WHOLE_SECRET_PATTERN : SECRET_PATTERN;
+}
+
 export const COUNT_PATTERN = '[0-9]{1,15}[kKmMgG]';
 export const TIME_PATTERN = '[0-9]{1,9}(?:ms|s|m|h)';
 
@@ -150,7 +156,7 @@ export function expectedWords(shape: Shape): string {
     case 'time':
       return `a time from ${timeText(shape.minMs)} to ${timeText(shape.maxMs)}`;
     case 'secret':
-      return SECRET_WORDS;
+      return shape.whole === true ? '`env:NAME` or `file:PATH`' : '`env:NAME`, `file:PATH` or `sha256:HEX64`';
   }
 }
 
@@ -160,6 +166,8 @@ export interface PlacedField {
   readonly field: Field;
   /** Whether it, or what it stands in, is applied by a reload. */
   readonly live: boolean;
+  /** Of tagged records: the kind that has it; absent: all do. */
+  readonly variant?: string;
 }
 
 /** Every field, outer ones first, in the order of the description. */
@@ -172,7 +180,9 @@ export function fieldsOf(shape: Shape, path: string = '', live: boolean = false)
         return [placed, ...fieldsOf(field.shape, own, placed.live)];
       });
     case 'tagged':
-      return Object.values(shape.variants).flatMap((variant) => fieldsOf(variant, path, live));
+      return Object.entries(shape.variants).flatMap(([name, variant]) =>
+        fieldsOf(variant, path, live).map((placed) => ({ ...placed, variant: name })),
+      );
     case 'list':
       return fieldsOf(shape.item, `${path}[]`, live);
     default:

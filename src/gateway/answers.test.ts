@@ -202,6 +202,7 @@ for (const route of ['chat', 'completions'] as const) {
           'context_length_exceeded',
           'engine_failed',
           'engine_unavailable',
+          'invalid_request',
           'no_capacity',
           'shutting_down',
           'verification_failed',

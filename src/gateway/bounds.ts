@@ -65,8 +65,12 @@ export const STATE_EVERY_MS = 500;
  */
 export const SENTINEL_EVERY_MS = 5_000;
 
-/** From its turn to its end. It waits for the turn as tenants do, so the engine has room for it by then. */
+/**
+ * From its turn to its end, and for each token of its prompt: a slow engine reads a hundred a second. It waits for the turn as tenants
+ * do, so the engine has room for it by then.
+ */
 export const SENTINEL_MS_MAX = 10_000;
+export const SENTINEL_MS_A_TOKEN = 10;
 
 /** A sentinel is as long as the prompt that raised suspicion, up to this, and never longer than what is admitted. */
 export const SENTINEL_PROMPT_TOKENS_MAX = 16_384;
@@ -93,3 +97,45 @@ export const SENTINEL_MARKERS_MAX = 64;
 export const SHIELDED_MAX = 8;
 export const SHIELDED_TOKENS_MAX = 65_536;
 export const SHIELDED_MS_MAX = 10_000;
+
+/** While requests wait for an engine its health is looked at this often, and where it is gone they go elsewhere. */
+export const HEALTH_POLL_MS = 250;
+
+/** Characters of a prompt that decide which engine has its prefix cached: a system prompt, and not what follows it. */
+export const AFFINITY_CHARACTERS = 1024;
+
+/**
+ * How much fuller, as a share of its decode pool, the engine that has a prefix cached may be than the least loaded one and still be
+ * taken: what a cache hit saves is worth a queue of that length and no longer one.
+ */
+export const AFFINITY_SLACK_SHARE = 0.25;
+
+/** Between sentinels of an engine that nobody suspects, while tenants send it requests. */
+export const PATROL_EVERY_MS = 60_000;
+/** Tokens of such a sentinel's prompt: enough for its marker and some text. */
+export const PATROL_PROMPT_TOKENS = 128;
+
+/** Characters of a field's path that a refusal repeats. */
+export const PARAM_CHARACTERS_MAX = 120;
+
+/** Tools of one request, their names and what they are for; OpenAI's limits, names a little longer. */
+export const TOOLS_MAX = 128;
+export const TOOL_NAME_CHARACTERS_MAX = 128;
+export const TOOL_DESCRIPTION_CHARACTERS_MAX = 16_384;
+
+/** Calls of one answer, and the characters of a call's id. Engines' own ids have some 30. */
+export const TOOL_CALLS_MAX = 128;
+export const TOOL_CALL_ID_CHARACTERS_MAX = 256;
+
+/** Tokens in `logit_bias`: OpenAI's limit. */
+export const LOGIT_BIASES_MAX = 1024;
+
+/** Likeliest tokens at one place: OpenAI's limit. */
+export const TOP_LOGPROBS_MAX = 20;
+
+/** Images, sound and files in one request, and the characters of their base64 together: 4.5 MB of data. */
+export const DATA_PARTS_MAX = 64;
+export const DATA_CHARACTERS_MAX: number = 6 * 1024 * 1024;
+
+/** Live markers that operators give: an index of them is made in well under a second, at the start and at a reload. */
+export const MARKERS_GIVEN_MAX = 10_000;

@@ -84,7 +84,16 @@ const ENGINE_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Families of names. */
-const ENGINE_PREFIXES: readonly string[] = ['bootstrap_', 'session_', 'disagg_', 'remote_', 'return_', 'routed_'];
+const ENGINE_PREFIXES: readonly string[] = [
+  'bootstrap_',
+  'session_',
+  'disagg_',
+  'remote_',
+  'return_',
+  'routed_',
+  // Grammars that an engine compiles, with backends and options of its own.
+  'guided_',
+];
 const ENGINE_SUFFIXES: readonly string[] = ['_dp_rank', 'data_parallel_rank'];
 
 /** Objects through which engines and SDKs take fields of all kinds: reported only when nothing inside them is worse. */
@@ -109,11 +118,42 @@ export function isEngineContainer(name: string): boolean {
 }
 
 /**
+ * JSON schemas: the tenant's own data, in which every name passes. `*` stands for any place of an array. An engine reads its own fields
+ * beside them, never inside.
+ */
+const SCHEMAS: ReadonlySet<string> = new Set(['tools.*.function.parameters', 'response_format.json_schema.schema']);
+/** What clients' helpers made of an answer's JSON and send back with it: data of any names, of which nothing goes to an engine. */
+const CLIENT_FIELDS: ReadonlySet<string> = new Set(['parsed', 'parsed_arguments']);
+/** Names at which the way to a schema can begin. */
+const SCHEMA_ROOTS: ReadonlySet<string> = new Set(['tools', 'response_format']);
+
+/**
  * Where the first engine-internal field of a body stands, as a path such as `vllm_xargs.kv_transfer_params`; null: nowhere.
  * The body's depth is bounded by its reader, so the recursion is too.
  */
 export function findEngineField(body: Readonly<Record<string, unknown>>): string | null {
-  return findLeaf(body) ?? Object.keys(body).find(isEngineContainer) ?? null;
+  for (const name of Object.keys(body)) {
+    if (isEngineField(name)) return name;
+    const each = body[name];
+    if (typeof each !== 'object' || each === null) continue;
+    const found = SCHEMA_ROOTS.has(name) ? findBesideSchemas(each, name) : findLeaf(each);
+    if (found !== null) return under(name, found);
+  }
+  return Object.keys(body).find(isEngineContainer) ?? null;
+}
+
+/** `way` is where `value` stands, with `*` for places of arrays. */
+function findBesideSchemas(value: object, way: string): string | null {
+  if (SCHEMAS.has(way)) return null;
+  const isArray = Array.isArray(value);
+  for (const name of Object.keys(value)) {
+    if (!isArray && isEngineField(name)) return name;
+    const each: unknown = (value as Record<string, unknown>)[name];
+    if (typeof each !== 'object' || each === null) continue;
+    const found = findBesideSchemas(each, `${way}.${isArray ? '*' : name}`);
+    if (found !== null) return under(isArray ? `[${name}]` : name, found);
+  }
+  return null;
 }
 
 /** The path is put together on the way back: most bodies have none, and must not pay for one at every step. */
@@ -130,7 +170,7 @@ function findLeaf(value: object): string | null {
   for (const name of Object.keys(record)) {
     if (isEngineField(name)) return name;
     const each = record[name];
-    if (typeof each !== 'object' || each === null) continue;
+    if (typeof each !== 'object' || each === null || CLIENT_FIELDS.has(name)) continue;
     const found = findLeaf(each);
     if (found !== null) return under(name, found);
   }

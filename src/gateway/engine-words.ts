@@ -17,11 +17,18 @@ export interface OwnNumbers {
   readonly capacity: Capacity;
 }
 
+/** The numbers that may be shown of an engine's text, since the gateway knows them itself. */
+export function ownNumbers({ counted, maxTokens, capacity }: OwnNumbers): ReadonlySet<number> {
+  return new Set([counted, maxTokens, capacity.context ?? 0, capacity.prefillPool ?? 0, capacity.decodePool ?? 0]);
+}
+
 const RETRY = { retryAfterS: RETRY_AFTER_S };
 
 /** The codes that an engine may end a request with; any other one counts as `engine_failed`. */
 const WORDS: Readonly<Partial<Record<ErrorCode, (own: OwnNumbers) => CodedError>>> = {
   context_length_exceeded: lengthError,
+  invalid_request: () =>
+    new CodedError('invalid_request', 'The engine refused the request: a field of it asks for what it does not take.'),
   no_capacity: () => new CodedError('no_capacity', 'The engine is full. Try again later.', RETRY),
   engine_unavailable: () =>
     new CodedError('engine_unavailable', 'The engine is gone. Send the request again later.', RETRY),

@@ -30,6 +30,10 @@ export class Exchange {
   readonly arrivedMs: number;
   /** What an interruption has to undo now; set by whoever holds something for this request. */
   onInterrupt: ((why: Interruption) => void) | null = null;
+  /** The engine that runs it, for whoever ends everything on that one; null: none does. */
+  holder: object | null = null;
+  /** Called once, when the terminal result has left or the client has; null: it was an answer. */
+  onSettled: ((error: CodedError | null) => void) | null = null;
   readonly #context: ExchangeContext;
   #expectsContinue: boolean;
   #settled = false;
@@ -73,6 +77,11 @@ export class Exchange {
     headers: readonly string[] = [],
     contentType: string = 'application/json',
   ): void {
+    this.#write(status, text, headers, contentType);
+    this.onSettled?.(null);
+  }
+
+  #write(status: number, text: string, headers: readonly string[], contentType: string = 'application/json'): void {
     assert(!this.#settled, 'a request is answered once');
     this.#settled = true;
     // The body of the request may still be on its way: then the connection can't be used again.
@@ -102,7 +111,8 @@ export class Exchange {
     } else if (this.response.headersSent) {
       this.#settled = true;
       this.response.end(errorFrame(errorJson(error)));
-    } else this.answer(error.status, errorJson(error), errorHeaders(error, this.#context.challenges ?? ['Bearer']));
+    } else this.#write(error.status, errorJson(error), errorHeaders(error, this.#context.challenges ?? ['Bearer']));
+    this.onSettled?.(error);
   }
 
   beginStream(): void {
@@ -121,6 +131,7 @@ export class Exchange {
     assert(this.streaming, 'only a stream that has begun can end');
     this.#settled = true;
     this.response.end(frames);
+    this.onSettled?.(null);
   }
 
   /** Ends the request from here, whatever it waits for. */
@@ -135,7 +146,9 @@ export class Exchange {
   #closed(): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#context.refused(new CodedError('client_closed_request', 'The client left.'));
+    const left = new CodedError('client_closed_request', 'The client left.');
+    this.#context.refused(left);
+    this.onSettled?.(left);
     const undo = this.onInterrupt;
     this.onInterrupt = null;
     undo?.('gone');

@@ -4,7 +4,9 @@ import { GUARDS } from '../handoff/guards.js';
 import type { Capacity, PromptCounts } from '../upstream/upstream.js';
 import { FINDINGS_PER_ID_MAX } from './bounds.js';
 import { fingerprint } from './engine-words.js';
+import type { Foreign } from './guard/channel.js';
 import type { OutReason } from './rotation.js';
+import type { Interval } from './tally.js';
 import { isCount, type Suspicion } from './verdict.js';
 
 /** As much of a finding as the gateway says; `findings/` has the whole of it, with the same fields. */
@@ -39,6 +41,16 @@ export class BoundedFindings implements FindingSink {
     this.#raised.set(finding.id, count);
     this.#sink.raise(finding);
   }
+}
+
+/** The findings of one engine: what they say of `engine` they say of the one with this name. */
+export function findingsOf(name: string, sink: FindingSink): FindingSink {
+  return {
+    raise: (finding) => {
+      const { where } = finding;
+      sink.raise(where.node === 'engine' ? { ...finding, where: { ...where, node: name } } : finding);
+    },
+  };
 }
 
 /** What the engine's own numbers say against each other: a context that no pool can hold, or a number nobody knows. */
@@ -92,6 +104,10 @@ function shownCount(value: unknown): string {
   return isCount(value) ? String(value) : value === null || value === undefined ? 'not said' : 'no number';
 }
 
+function shownInterval({ least, most }: Interval): string {
+  return least === most ? String(least) : `${least} to ${most}`;
+}
+
 const SUSPICION_WORDS: Readonly<Record<Suspicion, string>> = {
   short: 'the engine counted fewer than half of the prompt',
   roles: 'prefill and decode counted different prompts',
@@ -102,12 +118,12 @@ const SUSPICION_WORDS: Readonly<Record<Suspicion, string>> = {
 /** The engine counted another prompt than the one that was admitted. Numbers only. `completion` is null where none was said. */
 export function usageFinding(
   verdict: 'drift' | Suspicion,
-  counted: number,
+  counted: Interval,
   said: PromptCounts,
   completion: number | null,
 ): GatewayFinding {
   const observed =
-    `counted here ${counted}, decode ${shownCount(said.promptTokens)}, prefill ${shownCount(said.prefillTokens)}, ` +
+    `counted here ${shownInterval(counted)}, decode ${shownCount(said.promptTokens)}, prefill ${shownCount(said.prefillTokens)}, ` +
     `completion ${shownCount(completion)}`;
   if (verdict === 'drift') {
     return {
@@ -137,13 +153,16 @@ export function usageFinding(
 }
 
 /** A live marker of another owner stood in an answer. The marker itself is a secret of its owner, so only its length is said. */
-export function foreignMarkerFinding(owner: string, characters: number): GatewayFinding {
+/** Both tenants by name, and places; never the text. */
+export function foreignMarkerFinding(tenant: string, { hit, channel, at }: Foreign): GatewayFinding {
   return {
     id: 'foreign-marker',
     severity: 'critical',
     title: 'An answer held a marker of another owner; it was withheld, and the engine is out of rotation',
-    where: { node: 'engine', source: 'text of one answer' },
-    observed: `${characters} characters of a live marker of ${owner}, which the request did not hold`,
+    where: { node: 'engine', source: `${channel} of one answer` },
+    observed:
+      `${hit.length} characters of a live marker of ${hit.marker.owner}, from its character ${hit.markerOffset} on, ` +
+      `at character ${at} of an answer to ${tenant}, whose request did not hold them`,
     wanted: 'markers in answers to their owner only',
     change:
       'Keep the engine out until its handoff and caches are checked: what it held of one tenant has reached another.',

@@ -1,36 +1,21 @@
-import { unreachable } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
-import { decideAdmission, effectiveLimit } from '../handoff/admission.js';
 import { type GuardName, guardBit } from '../handoff/guards.js';
-import type { Upstream } from '../upstream/upstream.js';
-import {
-  bearerKey,
-  checkBodyHead,
-  childTraceparent,
-  freshId,
-  numberAsWritten,
-  parseJsonObject,
-  type Route,
-  readBody,
-  readHeader,
-} from '../wire/index.js';
+import { bearerKey, checkBodyHead, numberAsWritten, parseJsonObject, type Route, readBody } from '../wire/index.js';
 import { RETRY_AFTER_S, TENANT_BODY_BYTES_MAX } from './bounds.js';
+import type { LadderContext } from './context.js';
+import { engineOut } from './engine.js';
 import type { Exchange } from './exchange.js';
 import { internalFinding } from './findings.js';
-import type { LadderContext } from './context.js';
 import { type ParsedRequest, readRequest } from './policy.js';
-import { Relay } from './relay.js';
+import { Placing } from './placing.js';
+import { Settling } from './settlement.js';
 import type { Tenant } from './tenants.js';
 import type { TenantAccount } from './waiting.js';
-import { engineOut } from './watch.js';
-
-/** Tokens of output where nothing bounds them: no `max_tokens`, the guard `admission` off, and a context that is full. */
-const UNBOUNDED_OUTPUT_TOKENS = 16;
 
 /**
- * The ladder of a request: authenticate, read the body, request policy, count, admit, wait fairly, dispatch, relay, verify
- * usage, settle. Each rung throws or calls back with its own error, and `serve` sends it; nothing is taken before `wait`, and
- * what is taken there goes back in one place, the relay.
+ * The ladder of a request: authenticate, read the body, request policy, then `Placing`: count, admit, wait fairly, dispatch; then
+ * the relay: relay, verify usage, settle. Each rung throws or calls back with its own error, and `serve` sends it; nothing is taken
+ * before the wait, and what is taken there goes back in one place, the relay.
  */
 export class Ladder {
   readonly #context: LadderContext;
@@ -43,19 +28,19 @@ export class Ladder {
   async serve(exchange: Exchange, route: Route): Promise<void> {
     try {
       const account = this.#authenticate(exchange);
+      const settling = this.#settling(exchange, account, route);
+      const early = this.#context.meters.get(account.tenant)!.arrive();
+      if (early !== null) {
+        exchange.refuse(early);
+        return;
+      }
       this.#requireEngine();
       const body = await this.#readBody(exchange, account);
       if (exchange.settled) return;
       this.#requireEngine();
       const parsed = this.#applyPolicy(route, body);
-      const counted = await this.#count(parsed);
-      if (exchange.settled) return;
-      const maxTokens = this.#admit(parsed, counted);
-      if (maxTokens instanceof CodedError) {
-        exchange.refuse(maxTokens);
-        return;
-      }
-      this.#waitAndDispatch(exchange, account, parsed, counted, maxTokens);
+      settling.read(parsed.model);
+      await new Placing(this.#context, exchange, account, parsed, settling).place();
     } catch (thrown) {
       if (!(thrown instanceof CodedError)) this.#context.findings.raise(internalFinding(thrown));
       exchange.refuse(thrown);
@@ -80,7 +65,19 @@ export class Ladder {
   }
 
   #requireEngine(): void {
-    if (!this.#context.watch.rotation.isIn) throw engineOut();
+    if (!this.#context.engines.some((engine) => engine.isServing)) throw engineOut();
+  }
+
+  #settling(exchange: Exchange, { tenant }: TenantAccount, route: Route): Settling {
+    const { clock, onSettled } = this.#context;
+    const settling = new Settling(
+      clock,
+      { id: exchange.id, tenant: tenant.name, route },
+      exchange.arrivedMs,
+      onSettled,
+    );
+    exchange.onSettled = (error) => settling.answered(error);
+    return settling;
   }
 
   /** The parsed body, with its bytes charged to the tenant for as long as they are held. */
@@ -103,12 +100,13 @@ export class Ladder {
   }
 
   #applyPolicy(route: Route, body: ReadBody): ParsedRequest {
-    const { upstream, metrics, temperatureDefault } = this.#context;
+    const { metrics, temperatureDefault } = this.#context;
     const guarded = this.#on('policy');
     try {
       const parsed = readRequest(route, body.object, {
         guarded,
-        models: upstream.describe().models,
+        models: this.#context.models(),
+        features: (model) => this.#context.features(model),
         temperatureDefault,
       });
       return guarded ? parsed : { ...parsed, engineFields: exactRoom(parsed.engineFields, body.bytes) };
@@ -117,103 +115,11 @@ export class Ladder {
       throw thrown;
     }
   }
-
-  async #count(parsed: ParsedRequest): Promise<number> {
-    const count = this.#context.upstream.count(parsed.prompt);
-    const counted = count.kind === 'exact' ? count.tokens : await count.exact();
-    if (counted >= 1) return counted;
-    throw new CodedError('invalid_request', 'Expected a prompt of at least one token, got an empty one.', {
-      param: promptParam(parsed),
-    });
-  }
-
-  /** Tokens of output that are granted. The refusal is returned: a throw costs 20 us, and this one must cost less than an answer. */
-  #admit(parsed: ParsedRequest, counted: number): number | CodedError {
-    const { upstream, metrics } = this.#context;
-    const capacity = upstream.capacity();
-    if (!this.#on('admission')) {
-      const left = (capacity.context ?? 0) - counted;
-      metrics.admitted(false);
-      return parsed.maxTokens ?? (left >= 1 ? left : UNBOUNDED_OUTPUT_TOKENS);
-    }
-    const verdict = decideAdmission(counted, parsed.maxTokens, capacity);
-    if (verdict.kind === 'admitted') {
-      metrics.admitted(verdict.clamped);
-      return verdict.maxTokens;
-    }
-    metrics.guardHit('admission');
-    const asked = parsed.maxTokens === null ? 'no max_tokens' : `max_tokens ${parsed.maxTokens}`;
-    switch (verdict.kind) {
-      case 'unknown':
-        return new CodedError(
-          'capacity_unknown',
-          'The capacity of the engine is not known, so nothing is admitted; try again later.',
-          { retryAfterS: RETRY_AFTER_S },
-        );
-      case 'prompt-too-long':
-        return new CodedError(
-          'context_length_exceeded',
-          `Expected a prompt of at most ${verdict.limit.tokens} tokens (set by the ${verdict.limit.limitedBy}), ` +
-            `got ${counted} tokens with ${asked}.`,
-          { param: promptParam(parsed) },
-        );
-      case 'total-too-long':
-        return new CodedError(
-          'context_length_exceeded',
-          `Expected prompt and output of at most ${verdict.context} tokens together (set by the advertised context), ` +
-            `got a prompt of ${counted} tokens with ${asked}.`,
-          { param: 'max_tokens' },
-        );
-      default:
-        return unreachable(verdict);
-    }
-  }
-
-  #waitAndDispatch(
-    exchange: Exchange,
-    account: TenantAccount,
-    parsed: ParsedRequest,
-    counted: number,
-    maxTokens: number,
-  ): void {
-    const { room, upstream } = this.#context;
-    const relay = new Relay(this.#context, exchange, account, parsed, counted);
-    // The last token's KV is never stored. Without admission a request may exceed the pool, and the engine is to see it.
-    const tokens = this.#on('admission') ? counted + maxTokens - 1 : 0;
-    const ticket = room.enter(account, tokens, {
-      granted: (granted) =>
-        relay.dispatch(granted, upstream, {
-          id: freshId(),
-          traceparent: childTraceparent(readHeader(exchange.request, 'traceparent')),
-          prompt: parsed.prompt,
-          maxTokens,
-          temperature: parsed.temperature,
-          seed: parsed.seed ?? Number.parseInt(exchange.id.slice(0, 8), 16),
-          tenant: account.tenant.number,
-          salt: this.#on('salt') ? account.tenant.salt : '',
-          engineFields: parsed.engineFields,
-          streamed: parsed.stream,
-        }),
-      refused: (error) => {
-        exchange.onInterrupt = null;
-        exchange.refuse(error);
-      },
-    });
-    if (ticket.phase !== 'waiting') return;
-    exchange.onInterrupt = (why) => {
-      ticket.cancel();
-      if (why !== 'gone') exchange.refuse(why);
-    };
-  }
 }
 
 interface ReadBody {
   readonly bytes: Buffer;
   readonly object: Record<string, unknown>;
-}
-
-function promptParam(parsed: ParsedRequest): string {
-  return parsed.route === 'chat' ? 'messages' : 'prompt';
 }
 
 function tooManyBytes(): CodedError {
@@ -222,13 +128,6 @@ function tooManyBytes(): CodedError {
     `Expected at most ${TENANT_BODY_BYTES_MAX} bytes of bodies of one tenant at once; wait until some have been read.`,
     { retryAfterS: RETRY_AFTER_S },
   );
-}
-
-/** The largest request that is admitted, in tokens of the decode pool. */
-export function requestTokensMax(upstream: Upstream): number {
-  const capacity = upstream.capacity();
-  const limit = effectiveLimit(capacity);
-  return limit === null ? 0 : Math.min((capacity.context ?? 1) - 1, capacity.decodePool ?? 0);
 }
 
 /** The engine fields with the room's digits as they came: rooms are 63-bit numbers, which JSON.parse rounds. */

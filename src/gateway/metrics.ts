@@ -3,13 +3,13 @@ import { ERROR_TABLE, type ErrorCode } from '../base/errors.js';
 import { effectiveLimit } from '../handoff/admission.js';
 import { GUARDS, type GuardName } from '../handoff/guards.js';
 import type { EngineStats, PageCounts, SweepCounts } from '../handoff/engine-port.js';
-import type { Capacity } from '../upstream/upstream.js';
+import type { Capacity, NodeCapacity, Upstream } from '../upstream/upstream.js';
 import { type LatencySummary, LatencyWindow } from './latency.js';
 import { SafetyMetrics } from './safety-metrics.js';
 import type { TenantAccount } from './waiting.js';
 
 export interface MetricsSources {
-  readonly capacity: () => Capacity;
+  readonly engines: Iterable<{ readonly name: string; readonly upstream: Pick<Upstream, 'capacity'> }>;
   readonly accounts: Iterable<TenantAccount>;
   /** The embedded engine's own numbers; absent for other engines. */
   readonly stats?: () => EngineStats;
@@ -26,6 +26,9 @@ export interface GatewayNumbers {
   readonly ttft: LatencySummary;
   readonly total: LatencySummary;
 }
+
+/** What decided over a prompt's length: a bound admitted it, a bound refused it, or the exact count was needed first. */
+export type CountTier = 'bound_admitted' | 'bound_refused' | 'exact';
 
 const TTFT_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const TOTAL_BUCKETS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
@@ -44,6 +47,7 @@ export class GatewayMetrics {
   readonly #admissions: Counter.Internal;
   readonly #clamped: Counter.Internal;
   readonly #refusals: Readonly<Record<ErrorCode, Counter.Internal>>;
+  readonly #tiers: Readonly<Record<CountTier, Counter.Internal>>;
   readonly #ttft: Histogram;
   readonly #total: Histogram;
   readonly #ttftWindow = new LatencyWindow();
@@ -65,6 +69,12 @@ export class GatewayMetrics {
     this.#refusals = Object.fromEntries(codes.map((code) => [code, refusals.labels(code)])) as Readonly<
       Record<ErrorCode, Counter.Internal>
     >;
+    const tiers = counter('cofferdam_count_decisions_total', 'Lengths decided, by what decided them', ['tier']);
+    this.#tiers = {
+      bound_admitted: tiers.labels('bound_admitted'),
+      bound_refused: tiers.labels('bound_refused'),
+      exact: tiers.labels('exact'),
+    };
     this.#ttft = new Histogram({
       name: 'cofferdam_ttft_seconds',
       help: 'From the arrival of a request to its first text',
@@ -85,6 +95,10 @@ export class GatewayMetrics {
   admitted(clamped: boolean): void {
     this.#admissions.inc();
     if (clamped) this.#clamped.inc();
+  }
+
+  decided(tier: CountTier): void {
+    this.#tiers[tier].inc();
   }
 
   refused(code: ErrorCode): void {
@@ -134,10 +148,14 @@ function capacityGauges(registers: Registry[], sources: MetricsSources): void {
     new Gauge({
       name,
       help,
+      labelNames: ['engine'],
       registers,
       collect() {
+        this.reset();
         // Unknown is no number: NaN, never 0.
-        this.set(value(sources.capacity()) ?? Number.NaN);
+        for (const { name: engine, upstream } of sources.engines) {
+          this.set({ engine }, value(upstream.capacity()) ?? Number.NaN);
+        }
       },
     });
   };
@@ -149,6 +167,30 @@ function capacityGauges(registers: Registry[], sources: MetricsSources): void {
     'The largest prompt served with at least one token of output',
     (capacity) => effectiveLimit(capacity)?.tokens ?? null,
   );
+  nodeGauges(registers, sources);
+}
+
+function nodeGauges(registers: Registry[], sources: MetricsSources): void {
+  const gauge = (name: string, help: string, value: (node: NodeCapacity) => number | null): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['engine', 'node', 'role'],
+      registers,
+      collect() {
+        // A node that is gone has no row.
+        this.reset();
+        for (const { name: engine, upstream } of sources.engines) {
+          for (const each of upstream.capacity().nodes) {
+            this.set({ engine, node: each.node, role: each.role }, value(each) ?? Number.NaN);
+          }
+        }
+      },
+    });
+  };
+  gauge('cofferdam_node_advertised_tokens', 'The context that a node advertises', (node) => node.advertised);
+  gauge('cofferdam_node_pool_tokens', 'The pool of a node', (node) => node.pool);
+  gauge('cofferdam_node_accept_limit_tokens', 'The prompt that a node itself accepts', (node) => node.acceptLimit);
 }
 
 function tenantGauges(registers: Registry[], accounts: Iterable<TenantAccount>): void {

@@ -9,7 +9,7 @@ import { keyDigest } from './tenants.js';
 
 function operators(harness: Harness, extra: { host?: string; opsKey?: string } = {}): OperatorsServer {
   return new OperatorsServer({
-    upstream: harness.upstream,
+    engines: harness.gateway.engines,
     metrics: harness.gateway.metrics,
     findings: () => harness.findings,
     clock: harness.clock,
@@ -41,10 +41,10 @@ describe('the operators’ port', () => {
   };
 
   test('gives the two numbers, the decode pool and the effective limit as gauges', async () => {
-    assert.equal(await metric('cofferdam_advertised_context_tokens'), '100');
-    assert.equal(await metric('cofferdam_prefill_pool_tokens'), '64');
-    assert.equal(await metric('cofferdam_decode_pool_tokens'), '128');
-    assert.equal(await metric('cofferdam_effective_limit_tokens'), '64');
+    assert.equal(await metric('cofferdam_advertised_context_tokens{engine="engine-1"}'), '100');
+    assert.equal(await metric('cofferdam_prefill_pool_tokens{engine="engine-1"}'), '64');
+    assert.equal(await metric('cofferdam_decode_pool_tokens{engine="engine-1"}'), '128');
+    assert.equal(await metric('cofferdam_effective_limit_tokens{engine="engine-1"}'), '64');
   });
 
   test('counts admissions, refusals by reason, guard hits and latencies', async () => {
@@ -146,7 +146,7 @@ describe('the operators’ port', () => {
 
   test('a port in use is an error of usage with the port in it', async () => {
     const second = new OperatorsServer({
-      upstream: harness.upstream,
+      engines: harness.gateway.engines,
       metrics: harness.gateway.metrics,
       findings: () => [],
       clock: harness.clock,

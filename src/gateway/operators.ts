@@ -11,6 +11,7 @@ import {
   isLoopback,
   type ListenAt,
   Listener,
+  type ListenTls,
 } from '../wire/index.js';
 import { HEALTH_EVERY_MS, HEALTH_MS_MAX, STATE_EVERY_MS } from './bounds.js';
 import { Exchange } from './exchange.js';
@@ -26,17 +27,26 @@ export interface OperatorsPage {
   state(): Promise<string>;
 }
 
+/** One engine, as far as `/healthz` asks. */
+export interface OperatedEngine {
+  readonly name: string;
+  readonly upstream: Pick<Upstream, 'selfTest'>;
+  /** Why it is out of service; null: it serves. */
+  whyOut(): string | null;
+}
+
 export interface OperatorsOptions {
-  readonly upstream: Upstream;
+  /** The gateway's engines. */
+  readonly engines: readonly OperatedEngine[];
   readonly metrics: GatewayMetrics;
-  /** Why the engine is out of rotation, for `/healthz`; null: it is in. */
-  readonly outOfRotation?: () => string | null;
   /** What `/findings` shows; each must be fit for JSON. */
   readonly findings: () => readonly unknown[];
   /** Absent: `/` and `/state` are not served. */
   readonly page?: OperatorsPage;
   readonly clock: Clock;
   readonly at: ListenAt;
+  /** @default http */
+  readonly tls?: ListenTls;
   /** SHA-256 of the operators' key, 64 hex digits; needed when the port is not on loopback. */
   readonly opsKeySha256?: string;
   /** True from the moment on in which the gateway takes no more requests: `/healthz` then says so. */
@@ -76,6 +86,7 @@ export class OperatorsServer {
       clock: options.clock,
       standingHeaders: options.standingHeaders ?? [],
       handle: (request, response, expectsContinue) => void this.#handle(request, response, expectsContinue),
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
     });
   }
 
@@ -91,9 +102,14 @@ export class OperatorsServer {
     this.#keyDigest = sha256 === null ? null : Buffer.from(sha256, 'hex');
   }
 
+  /** Another certificate for connections from now on. Throws where it and its key are no pair. */
+  replaceTls(tls: ListenTls): void {
+    this.#listener.replaceTls(tls);
+  }
+
   async listen(): Promise<{ readonly port: number; readonly url: string }> {
     const { port } = await this.#listener.listen(this.#options.at);
-    return { port, url: urlOf(this.#options.at.host, port) };
+    return { port, url: urlOf(this.#options.at.host, port, this.#listener.scheme) };
   }
 
   close(): Promise<void> {
@@ -145,11 +161,7 @@ export class OperatorsServer {
         return;
       case '/healthz': {
         if (this.#options.draining?.() === true) return exchange.answer(503, '{"status":"draining"}');
-        const out = this.#options.outOfRotation?.() ?? null;
-        const health =
-          out === null
-            ? await this.#sharedHealth()
-            : { wrong: `the engine is out of rotation: ${out}`, atMs: this.#options.clock.wallMs() };
+        const health = await this.#readHealth();
         if (!exchange.settled) exchange.answer(health.wrong === null ? 200 : 503, healthJson(health));
         return;
       }
@@ -166,6 +178,14 @@ export class OperatorsServer {
     return this.#state.result;
   }
 
+  /** One engine that serves is enough, where its self-test passes. */
+  #readHealth(): Promise<Health> | Health {
+    const { engines, clock } = this.#options;
+    if (engines.some((engine) => engine.whyOut() === null)) return this.#sharedHealth();
+    const words = engines.map((engine) => `${engine.name} is ${engine.whyOut()}`);
+    return { wrong: words.join('; '), atMs: clock.wallMs() };
+  }
+
   #sharedHealth(): Promise<Health> {
     const nowMs = this.#options.clock.nowMs();
     if (this.#health === null || nowMs - this.#health.startedMs >= HEALTH_EVERY_MS) {
@@ -175,13 +195,18 @@ export class OperatorsServer {
   }
 
   async #selfTest(): Promise<Health> {
-    const { upstream, clock } = this.#options;
+    const { engines, clock } = this.#options;
     const abort = new AbortController();
     const timer = clock.after(HEALTH_MS_MAX, () => abort.abort());
+    const serving = engines.filter((engine) => engine.whyOut() === null);
     try {
-      return { wrong: await upstream.selfTest(abort.signal), atMs: clock.wallMs() };
-    } catch {
-      return { wrong: 'the self-test could not be run', atMs: clock.wallMs() };
+      const wrongs = await Promise.all(
+        serving.map(async ({ name, upstream }) => {
+          const wrong = await upstream.selfTest(abort.signal).catch(() => 'the self-test could not be run');
+          return wrong === null ? null : `${name}: ${wrong}`;
+        }),
+      );
+      return { wrong: wrongs.includes(null) ? null : wrongs.join('; '), atMs: clock.wallMs() };
     } finally {
       timer.cancel();
     }

@@ -120,6 +120,17 @@ describe('the request policy', () => {
         { vllm_xargs: { kv_transfer_params: { a: 1 } } },
         'vllm_xargs.kv_transfer_params',
       ],
+      ...['a text', 7, ['do_remote_prefill'], null].map((value): [string, Record<string, unknown>, string] => [
+        `kv_transfer_params in vllm_xargs as ${JSON.stringify(value)}`,
+        { vllm_xargs: { kv_transfer_params: value } },
+        'vllm_xargs.kv_transfer_params',
+      ]),
+      [
+        'ec_transfer_params in vllm_xargs',
+        { vllm_xargs: { ec_transfer_params: 'x' } },
+        'vllm_xargs.ec_transfer_params',
+      ],
+      ['do_remote_prefill in vllm_xargs', { vllm_xargs: { do_remote_prefill: true } }, 'vllm_xargs.do_remote_prefill'],
       ['rid in extra_body', { extra_body: { a: [{ rid: 1 }] } }, 'extra_body.a[0].rid'],
       ['extra_key in sampling_params', { sampling_params: { extra_key: 1 } }, 'sampling_params.extra_key'],
       ['vllm_xargs with nothing worse in it', { vllm_xargs: { foo: 1 } }, 'vllm_xargs'],

@@ -1,10 +1,11 @@
 import { CodedError } from '../base/errors.js';
 import { shown, truncate } from '../base/text.js';
-import type { Prompt } from '../upstream/upstream.js';
+import type { Prompt, UpstreamFeature } from '../upstream/upstream.js';
 import type { Route } from '../wire/openai.js';
-import { STOP_CHARACTERS_MAX, STOPS_MAX } from './bounds.js';
+import { PARAM_CHARACTERS_MAX, STOP_CHARACTERS_MAX, STOPS_MAX } from './bounds.js';
 import { findEngineField, isEngineContainer, isEngineField, takeEngineFields } from './engine-fields.js';
 import { readMessages } from './messages.js';
+import { consistent, featureField } from './policy-features.js';
 
 /** A body after the request policy: only what is known, with its types, and nothing of the body itself. */
 export interface ParsedRequest {
@@ -19,14 +20,28 @@ export interface ParsedRequest {
   readonly stop: readonly string[];
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Fields that the engine's features allow, as they came; empty for plain text. */
+  readonly params: Readonly<Record<string, unknown>>;
   /** Empty unless the guard `policy` is off. */
   readonly engineFields: Readonly<Record<string, unknown>>;
+}
+
+/** Whether the answer may hold tool calls. */
+export function asksForTools({ params }: ParsedRequest): boolean {
+  return params.tools !== undefined;
+}
+
+/** Whether the answer may hold probabilities. */
+export function asksForLogprobs({ params }: ParsedRequest): boolean {
+  return params.logprobs !== undefined;
 }
 
 export interface PolicyRules {
   /** The guard `policy`: off, engine-internal fields pass and unknown ones are ignored. */
   readonly guarded: boolean;
   readonly models: readonly string[];
+  /** What the engines that serve a model can be asked for. @default nothing beyond plain text */
+  readonly features?: (model: string) => ReadonlySet<UpstreamFeature>;
   /** Where a request gives no temperature. */
   readonly temperatureDefault: number;
 }
@@ -119,25 +134,44 @@ const COMPLETIONS: ReadonlyMap<string, Check> = new Map(
 /** The whole request policy. Throws CodedError with `param`; names fields and types, never contents of a prompt. */
 export function readRequest(route: Route, body: Body, rules: PolicyRules): ParsedRequest {
   if (rules.guarded) refuseEngineFields(body);
-  checkFields(body, route === 'chat' ? CHAT : COMPLETIONS, rules.guarded);
+  const known = rules.features?.(typeof body.model === 'string' ? body.model : '') ?? NO_FEATURES;
+  const params = checkFields(route, body, known, rules.guarded);
   const stream = optional(body, 'stream', isBoolean) === true;
   return {
     route,
     model: readModel(body, rules.models),
-    prompt: route === 'chat' ? readMessages(body.messages, rules.guarded) : readTextPrompt(body.prompt),
+    prompt:
+      route === 'chat'
+        ? readChat(body, params, { guarded: rules.guarded, features: known })
+        : readTextPrompt(body.prompt),
     maxTokens: readMaxTokens(body),
     temperature: readTemperature(body, rules.temperatureDefault),
     seed: readSeed(body),
     stop: readStop(body),
     stream,
     includeUsage: readIncludeUsage(body, stream),
+    params,
     engineFields: rules.guarded ? NONE : takeEngineFields(body),
   };
 }
 
 const NONE: Readonly<Record<string, unknown>> = Object.freeze({});
+const NO_FEATURES: ReadonlySet<UpstreamFeature> = new Set();
+/** Fields that a template may write into the prompt, besides the tools. */
+const TEMPLATE_FIELDS: readonly string[] = [
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning_effort',
+  'response_format',
+];
 
-const PARAM_CHARACTERS_MAX = 120;
+function readChat(body: Body, params: Body, rules: Parameters<typeof readMessages>[1]): Prompt {
+  if (params === NONE) return readMessages(body.messages, rules, [], NONE);
+  const tools = (params.tools ?? []) as readonly unknown[];
+  const fields: Record<string, unknown> = {};
+  for (const name of TEMPLATE_FIELDS) if (params[name] !== undefined) fields[name] = params[name];
+  return readMessages(body.messages, rules, tools, fields);
+}
 
 export function wrong(param: string, expected: string, value: unknown): CodedError {
   const name = truncate(param, PARAM_CHARACTERS_MAX);
@@ -164,23 +198,36 @@ function refuseEngineFields(body: Body): void {
   });
 }
 
-function checkFields(body: Body, known: ReadonlyMap<string, Check>, guarded: boolean): void {
+/** Gives what goes to the engine as it came; NONE for plain text. */
+function checkFields(route: Route, body: Body, features: ReadonlySet<UpstreamFeature>, guarded: boolean): Body {
+  const known = route === 'chat' ? CHAT : COMPLETIONS;
+  let params: Record<string, unknown> | null = null;
   for (const name of Object.keys(body)) {
-    const check = known.get(name);
     const value = body[name];
-    if (check === undefined) {
-      if (!guarded || isEngineField(name) || isEngineContainer(name)) continue;
-      const param = truncate(name, PARAM_CHARACTERS_MAX);
-      throw new CodedError('invalid_request', `Expected only known fields, got ${shown(param)}; leave it out.`, {
-        param,
-      });
+    const asked = features.size === 0 ? undefined : featureField(route, name, features);
+    if (asked === undefined) checkField(known.get(name), name, value, guarded);
+    else if (value !== null) {
+      asked.check(value, name);
+      params ??= {};
+      params[name] = value;
     }
-    const expected = value === null ? null : check(value);
-    if (expected === null) continue;
-    throw check === never
-      ? new CodedError('invalid_request', `Expected \`${name}\` to be absent, since it is not served.`, { param: name })
-      : wrong(name, expected, value);
   }
+  return params === null ? NONE : consistent(params);
+}
+
+function checkField(check: Check | undefined, name: string, value: unknown, guarded: boolean): void {
+  if (check === undefined) {
+    if (!guarded || isEngineField(name) || isEngineContainer(name)) return;
+    const param = truncate(name, PARAM_CHARACTERS_MAX);
+    throw new CodedError('invalid_request', `Expected only known fields, got ${shown(param)}; leave it out.`, {
+      param,
+    });
+  }
+  const expected = value === null ? null : check(value);
+  if (expected === null) return;
+  throw check === never
+    ? new CodedError('invalid_request', `Expected \`${name}\` to be absent, since it is not served.`, { param: name })
+    : wrong(name, expected, value);
 }
 
 /** A field that may be absent or null; `undefined` then. */

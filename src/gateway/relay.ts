@@ -1,8 +1,8 @@
 import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { type GuardBits, guardBit } from '../handoff/guards.js';
-import type { MarkerHit } from '../markers/marker-index.js';
 import type {
+  AnswerPiece,
   FinishReason,
   PromptCounts,
   Upstream,
@@ -11,11 +11,9 @@ import type {
   UpstreamRun,
   UpstreamSink,
 } from '../upstream/upstream.js';
-import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, StopMatcher, type Usage } from '../wire/index.js';
-import { STREAM_STALL_MS_MAX } from './bounds.js';
-import type { LadderContext } from './context.js';
+import { type AnswerHead, answerJson, ChunkWriter, SSE_DONE, type Usage } from '../wire/index.js';
 import type { Exchange, Interruption } from './exchange.js';
-import { shownWords, tenantError, type OwnNumbers } from './engine-words.js';
+import { ownNumbers, shownWords, tenantError } from './engine-words.js';
 import {
   completionFinding,
   engineErrorFinding,
@@ -23,11 +21,17 @@ import {
   internalFinding,
   usageFinding,
 } from './findings.js';
-import type { StreamGuard } from './live-markers.js';
-import type { ParsedRequest } from './policy.js';
+import type { Foreign } from './guard/channel.js';
+import { type Outgoing, outgoingOf } from './outgoing.js';
+import { asksForTools, type ParsedRequest } from './policy.js';
+import { Reader } from './reader.js';
+import type { RelayContext } from './relay-context.js';
+import type { Settling } from './settlement.js';
 import type { Shielded } from './shield.js';
+import type { Tally } from './tally.js';
 import {
   isCount,
+  isPiece,
   isSuspicion,
   judgeCounts,
   judgeFinish,
@@ -45,22 +49,23 @@ const POLICY: GuardBits = guardBit('policy');
  * its usage against our count, and everything given back, once, however it ends.
  */
 export class Relay implements UpstreamSink {
-  readonly #context: LadderContext;
+  readonly #context: RelayContext;
   readonly #exchange: Exchange;
   readonly #account: TenantAccount;
   readonly #parsed: ParsedRequest;
-  /** Tokens of the prompt as counted here. */
-  readonly #counted: number;
+  /** Tokens of the prompt as counted here: exact, or bounds until the exact count is there, which is before the answer ends. */
+  readonly #tally: Tally;
+  readonly #settling: Settling;
+  /** What the engine has said of the prompt, to be compared once more with the exact count. */
+  #said: PromptCounts | null = null;
   readonly #head: AnswerHead;
-  readonly #stops: StopMatcher;
+  readonly #reader: Reader;
   readonly #chunks: ChunkWriter | null;
-  /** Null: no marker is live. */
-  #guard: StreamGuard | null = null;
+  readonly #out: Outgoing;
   /** Tokens of output that were granted. */
   #maxTokens = 0;
   #ticket: Ticket | null = null;
   #run: UpstreamRun | null = null;
-  #text = '';
   /** Tokens of output that came, and that the reader took. Invariant: acknowledged <= came. */
   #came = 0;
   #acknowledged = 0;
@@ -69,38 +74,42 @@ export class Relay implements UpstreamSink {
   #abortWanted = false;
   #aborted = false;
   #ended = false;
-  #stalled = false;
 
   constructor(
-    context: LadderContext,
+    context: RelayContext,
     exchange: Exchange,
     account: TenantAccount,
     parsed: ParsedRequest,
-    counted: number,
+    tally: Tally,
+    settling: Settling,
   ) {
     this.#context = context;
     this.#exchange = exchange;
     this.#account = account;
     this.#parsed = parsed;
-    this.#counted = counted;
+    this.#tally = tally;
+    this.#settling = settling;
     this.#head = {
       route: parsed.route,
       id: `${parsed.route === 'chat' ? 'chatcmpl' : 'cmpl'}-${exchange.id}`,
       createdS: Math.floor(context.clock.wallMs() / 1000),
       model: parsed.model,
     };
-    this.#stops = new StopMatcher(parsed.stop);
+    this.#reader = new Reader(context.clock, exchange.response);
     this.#chunks = parsed.stream ? new ChunkWriter(this.#head, parsed.includeUsage) : null;
+    this.#out = outgoingOf(parsed, this.#chunks, exchange.id);
   }
 
   /** Sends the request; from here on `ticket` goes back through `end` and `released`. */
   dispatch(ticket: Ticket, upstream: Upstream, request: UpstreamRequest): void {
     this.#ticket = ticket;
     this.#maxTokens = request.maxTokens;
-    this.#guard = this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt);
+    this.#out.guardWith(this.#context.watch.markers.guard(this.#account.tenant.name, request.prompt));
     this.#exchange.onInterrupt = (why) => this.#interrupted(why);
+    this.#settling.dispatched(request.id);
     try {
       this.#run = upstream.start(request, this);
+      this.#settling.atNodes(this.#run.nodes);
     } catch (thrown) {
       this.#startThrew(thrown);
       return;
@@ -108,51 +117,122 @@ export class Relay implements UpstreamSink {
     // Events may have come before `start` returned.
     if (this.#abortWanted) this.#abort();
     else this.#acknowledge();
+    if (!this.#tally.isExact) void this.#countWhileItRuns(ticket);
+  }
+
+  /** Bounds admitted it: the exact count is made while the engine works. */
+  async #countWhileItRuns(ticket: Ticket): Promise<void> {
+    try {
+      await this.#tally.makeExact();
+    } catch {
+      // Without a count nothing is verified: the end says so.
+      return;
+    }
+    ticket.shrink(this.#tally.most + this.#maxTokens - 1);
+    if (this.#said === null || this.#exchange.settled) return;
+    this.#believe(judgeCounts(this.#tally, this.#said), this.#said, null);
   }
 
   #startThrew(thrown: unknown): void {
     this.#context.findings.raise(internalFinding(thrown));
     if (!this.#ended) this.#ticket!.ended();
     this.#ended = true;
-    if (this.#ticket!.phase === 'draining') this.#ticket!.released();
+    if (this.#ticket!.phase === 'draining') {
+      this.#ticket!.released();
+      this.#settling.released();
+    }
     this.#fail(new CodedError('engine_failed', 'The engine did not take the request.', { cause: thrown }));
   }
 
   started(counts: PromptCounts | null): void {
     // Counts are judged for nobody too: what they say of the engine concerns everybody.
     if (counts === null || this.#abortWanted) return;
-    this.#believe(judgeCounts(this.#counted, counts), counts, null);
+    this.#said = counts;
+    this.#settling.said(counts);
+    this.#believe(judgeCounts(this.#tally, counts), counts, null);
   }
 
   text(piece: string, tokens: number): void {
     if (this.#shielded !== null) return this.#endShield();
-    if (this.#exchange.settled || this.#stops.hit) return;
+    if (this.#exchange.settled || this.#out.stopped) return;
     if (typeof piece !== 'string' || !isCount(tokens)) return this.#failNonsense();
-    if (this.#came === 0) this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
+    this.#take(tokens);
+    this.#leave(this.#out.text(piece));
+  }
+
+  piece(piece: AnswerPiece, tokens: number): void {
+    if (this.#shielded !== null) return this.#endShield();
+    if (this.#exchange.settled || this.#out.stopped) return;
+    const wasAskedFor = piece.kind !== 'tool-call' || asksForTools(this.#parsed);
+    if (!wasAskedFor || !isPiece(piece) || !isCount(tokens)) return this.#failNonsense();
+    this.#take(tokens);
+    this.#leave(this.#out.piece(piece));
+  }
+
+  #take(tokens: number): void {
+    if (this.#came === 0) {
+      this.#context.metrics.firstText(this.#context.clock.nowMs() - this.#exchange.arrivedMs);
+      this.#settling.firstText();
+    }
     this.#came += tokens;
-    const leaving = this.#guardedText(this.#stops.push(piece));
-    if (leaving === null) return;
-    if (this.#chunks === null) this.#text += leaving;
-    else this.#stream(this.#chunks, leaving);
-    if (this.#stops.hit) this.#abort();
-    else if (!this.#stalled) this.#acknowledge();
+  }
+
+  /** Sends the frames that may leave, unless they came with what belongs to somebody else. */
+  #leave(frames: string): void {
+    const { foreign } = this.#out;
+    if (foreign !== null) return this.#failForeign(foreign);
+    if (this.#chunks !== null) this.#stream(this.#chunks, frames);
+    if (this.#out.stopped) this.#abort();
+    else if (!this.#reader.isBehind) this.#acknowledge();
   }
 
   end(end: UpstreamEnd): void {
     assert(!this.#ended, 'an upstream ends a request once');
     this.#ended = true;
     this.#ticket!.ended();
+    this.#settling.upstreamEnded(end, this.#came);
     this.#shielded?.over('ended');
     if (this.#exchange.settled) return;
     if (end.kind === 'failed') this.#failAsEngine(end);
-    else if (end.kind === 'finished') this.#finished(end);
-    else if (this.#stops.hit) this.#stoppedHere(end.usage);
+    else if (end.kind === 'finished') this.#whenCounted(() => this.#finished(end));
+    else if (this.#out.stopped) this.#whenCounted(() => this.#stoppedHere(end.usage));
     else this.#fail(new CodedError('engine_failed', 'The engine ended the request before its answer was complete.'));
+  }
+
+  /** Holds the end of the answer until the exact count can be compared. */
+  #whenCounted(finish: () => void): void {
+    if (this.#tally.isExact) return finish();
+    const then = (isCounted: boolean): void => {
+      if (this.#exchange.settled) return;
+      if (isCounted || !this.#guarded) finish();
+      else this.#failUncounted();
+    };
+    this.#tally
+      .makeExact()
+      .then(
+        () => then(true),
+        () => then(false),
+      )
+      .catch((thrown: unknown) => {
+        this.#context.findings.raise(internalFinding(thrown));
+        this.#exchange.refuse(thrown);
+      });
+  }
+
+  #failUncounted(): void {
+    this.#context.metrics.guardHit('usage');
+    this.#fail(
+      new CodedError(
+        'verification_failed',
+        'The prompt could not be counted exactly, so its answer could not be verified and was withheld. Send the request again.',
+      ),
+    );
   }
 
   released(): void {
     assert(this.#ended, 'an upstream releases a request after its end');
     this.#ticket!.released();
+    this.#settling.released();
   }
 
   #interrupted(why: Interruption): void {
@@ -161,7 +241,9 @@ export class Relay implements UpstreamSink {
   }
 
   #enterShield(): boolean {
-    this.#shielded = this.#context.shield.enter(this.#account, this.#counted, () => this.#abort());
+    this.#shielded = this.#context.shield.enter(this.#account, this.#counted, this.#context.engine, () =>
+      this.#abort(),
+    );
     return this.#shielded !== null;
   }
 
@@ -173,17 +255,17 @@ export class Relay implements UpstreamSink {
 
   #finished(end: Extract<UpstreamEnd, { kind: 'finished' }>): void {
     const { usage } = end;
-    const verdict = judgeFinish(this.#counted, this.#maxTokens, usage, end.finishReason);
+    const verdict = judgeFinish(this.#tally, this.#maxTokens, usage, end.finishReason);
     if (!this.#believe(verdict, usage, usage.completionTokens)) return;
-    const stopped = this.#stops.hit;
-    if (!stopped && usage.completionTokens !== this.#came) {
+    const stopped = this.#out.stopped;
+    if (!stopped && this.#exactPieces && usage.completionTokens !== this.#came) {
       this.#context.findings.raise(completionFinding(this.#came, usage.completionTokens));
     }
     this.#complete(
       stopped ? 'stop' : sensibleReason(end.finishReason),
       {
         promptTokens: this.#guarded || !isCount(usage.promptTokens) ? this.#counted : usage.promptTokens,
-        completionTokens: this.#came,
+        completionTokens: stopped || this.#exactPieces ? this.#came : usage.completionTokens,
         cachedTokens: sensibleCached(usage.cachedTokens, this.#counted),
       },
       end.engineAnswer,
@@ -192,12 +274,21 @@ export class Relay implements UpstreamSink {
 
   /** A stop sequence was met, so the engine was told to end: its count of the prompt is compared all the same. */
   #stoppedHere(usage: PromptCounts | null): void {
-    if (usage !== null && !this.#believe(judgeCounts(this.#counted, usage), usage, null)) return;
+    if (usage !== null && !this.#believe(judgeCounts(this.#tally, usage), usage, null)) return;
     this.#complete(
       'stop',
       { promptTokens: this.#counted, completionTokens: this.#came, cachedTokens: null },
       undefined,
     );
+  }
+
+  /** Tokens of the prompt, at the most. */
+  get #counted(): number {
+    return this.#tally.most;
+  }
+
+  get #exactPieces(): boolean {
+    return this.#context.upstream.describe().exactPieces ?? true;
   }
 
   get #guarded(): boolean {
@@ -207,10 +298,10 @@ export class Relay implements UpstreamSink {
   /** Whether the answer may go on. Where not, it has been withheld, and the operators know. */
   #believe(verdict: Verdict, said: PromptCounts, completionTokens: number | null): boolean {
     if (verdict === 'agrees' || !this.#guarded) return true;
-    const { metrics, findings } = this.#context;
+    const { metrics, safety, findings } = this.#context;
     metrics.guardHit('usage');
-    metrics.safety.doubted(verdict);
-    findings.raise(usageFinding(verdict, this.#counted, said, completionTokens));
+    safety.doubted(verdict);
+    findings.raise(usageFinding(verdict, this.#tally, said, completionTokens));
     this.#fail(
       new CodedError(
         'verification_failed',
@@ -221,25 +312,11 @@ export class Relay implements UpstreamSink {
     return false;
   }
 
-  /** What of the text may leave by now; null: it held what belongs to somebody else, and the request has ended. */
-  #guardedText(text: string): string | null {
-    if (this.#guard === null) return text;
-    const leaving = this.#guard.push(text);
-    if (this.#guard.foreign === null) return leaving;
-    this.#failForeign(this.#guard.foreign);
-    return null;
-  }
-
-  #lastText(): string | null {
-    const rest = this.#guardedText(this.#stops.flush());
-    return rest === null || this.#guard === null ? rest : rest + this.#guard.flush();
-  }
-
   /** Proof. The request itself ends first, then everything else on that engine. */
-  #failForeign({ marker, length }: MarkerHit): void {
-    const { metrics, findings, watch } = this.#context;
-    metrics.safety.doubted('foreign-marker');
-    findings.raise(foreignMarkerFinding(marker.owner, length));
+  #failForeign(foreign: Foreign): void {
+    const { safety, findings, watch } = this.#context;
+    safety.doubted('foreign-marker');
+    findings.raise(foreignMarkerFinding(this.#account.tenant.name, foreign));
     this.#fail(
       new CodedError(
         'verification_failed',
@@ -252,42 +329,37 @@ export class Relay implements UpstreamSink {
   /** What came is no text, whatever guards are on: nothing of it may leave. */
   #failNonsense(): void {
     const nothing = { promptTokens: this.#counted, prefillTokens: null };
-    this.#context.metrics.safety.doubted('nonsense');
-    this.#context.findings.raise(usageFinding('nonsense', this.#counted, nothing, null));
+    this.#context.safety.doubted('nonsense');
+    this.#context.findings.raise(usageFinding('nonsense', this.#tally, nothing, null));
     this.#fail(new CodedError('engine_failed', 'The engine sent something that is no answer. Send the request again.'));
     this.#context.watch.suspect(this.#counted);
   }
 
   #complete(reason: FinishReason, usage: Usage, engineAnswer: Readonly<Record<string, unknown>> | undefined): void {
     const { metrics, clock, guards } = this.#context;
-    const rest = this.#lastText();
-    if (rest === null) return;
+    const last = this.#out.last();
+    if (this.#out.foreign !== null) return this.#failForeign(this.#out.foreign);
     metrics.answered(clock.nowMs() - this.#exchange.arrivedMs);
     if (this.#chunks !== null) {
       this.#beginStream(this.#chunks);
-      const last = rest === '' ? '' : this.#chunks.text(rest);
       const usageFrame = this.#parsed.includeUsage ? this.#chunks.usage(usage) : '';
       this.#exchange.endStream(last + this.#chunks.finish(reason) + usageFrame + SSE_DONE);
-      this.#boundStall();
+      this.#reader.boundEnd();
       return;
     }
     const passes = engineAnswer !== undefined && (guards & POLICY) === 0;
     const extra = passes ? `,${JSON.stringify(engineAnswer).slice(1, -1)}` : '';
-    this.#exchange.answer(200, answerJson(this.#head, this.#text + rest, reason, usage, extra === ',' ? '' : extra));
+    const { text, rest } = this.#out.whole();
+    this.#exchange.answer(200, answerJson(this.#head, text, reason, usage, extra === ',' ? '' : extra, rest));
   }
 
   #failAsEngine(end: Extract<UpstreamEnd, { kind: 'failed' }>): void {
-    const own: OwnNumbers = {
-      counted: this.#counted,
-      maxTokens: this.#maxTokens,
-      capacity: this.#context.upstream.capacity(),
-    };
+    const own = { counted: this.#counted, maxTokens: this.#maxTokens, capacity: this.#context.upstream.capacity() };
     const error = tenantError(end.code, own);
-    const { context, prefillPool, decodePool } = own.capacity;
-    const known = new Set([own.counted, own.maxTokens, context ?? 0, prefillPool ?? 0, decodePool ?? 0]);
     const text = String(end.detail);
-    this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, known)));
+    this.#context.findings.raise(engineErrorFinding(error.code, end.guard, text, shownWords(text, ownNumbers(own))));
     this.#fail(error);
+    if (end.isTransport === true) this.#context.watch.suspectTransport();
   }
 
   /** The client is told first: an engine may end an aborted request at once, and its words must not be the ones that leave. */
@@ -311,34 +383,12 @@ export class Relay implements UpstreamSink {
     if (opening !== '') this.#exchange.response.write(opening);
   }
 
-  #stream(chunks: ChunkWriter, text: string): void {
+  #stream(chunks: ChunkWriter, frames: string): void {
     this.#beginStream(chunks);
-    if (text === '') return;
-    if (this.#exchange.response.write(chunks.text(text)) || this.#stalled) return;
-    // The reader is behind: nothing more is acknowledged until it has taken what is buffered, and the engine then stops a
-    // bounded number of tokens ahead. No other stream is touched.
-    this.#stalled = true;
-    const stall = this.#context.clock.after(STREAM_STALL_MS_MAX, () => this.#exchange.response.destroy());
-    const response = this.#exchange.response;
-    const onDrain = (): void => {
-      stall.cancel();
-      response.off('close', onClose);
-      this.#stalled = false;
-      this.#acknowledge();
-    };
-    const onClose = (): void => {
-      stall.cancel();
-      response.off('drain', onDrain);
-    };
-    response.once('drain', onDrain).once('close', onClose);
-  }
-
-  /** A stream that has ended and is not being read holds its buffer for this long and no longer. */
-  #boundStall(): void {
-    const { response } = this.#exchange;
-    if (!response.writableNeedDrain) return;
-    const stall = this.#context.clock.after(STREAM_STALL_MS_MAX, () => response.destroy());
-    response.once('close', () => stall.cancel());
+    if (frames === '') return;
+    // Behind, nothing more is acknowledged until the reader has taken what is buffered, and the engine then stops a bounded number
+    // of tokens ahead. No other stream is touched.
+    this.#reader.write(frames, () => this.#acknowledge());
   }
 
   #acknowledge(): void {

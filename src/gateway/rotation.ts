@@ -64,6 +64,15 @@ export class Rotation {
     this.#next();
   }
 
+  /**
+   * Sends a sentinel that nobody's suspicion asked for, unless one is under way or due. Where it fails, that is ground for suspicion
+   * and no more: another one decides.
+   */
+  patrol(promptTokens: number): void {
+    if (this.#isBusy || this.#isClosed || this.#timer !== null || !this.isIn) return;
+    void this.#send(promptTokens);
+  }
+
   /** An answer proved that the engine mixes up what belongs to whom. */
   prove(promptTokens: number): void {
     if (this.#isClosed) return;
@@ -96,15 +105,16 @@ export class Rotation {
     });
   }
 
-  async #send(): Promise<void> {
+  /** `patrolTokens`: it is one that nobody's suspicion asked for. */
+  async #send(patrolTokens: number | null = null): Promise<void> {
     if (this.#isBusy || this.#isClosed) return;
     this.#isBusy = true;
-    this.#isPending = false;
+    if (patrolTokens === null) this.#isPending = false;
     this.#startedMs = this.#options.clock.nowMs();
     const wasIn = this.isIn;
     let outcome: SentinelOutcome = 'failed';
     try {
-      outcome = await this.#options.sentinel(this.#promptTokens);
+      outcome = await this.#options.sentinel(patrolTokens ?? this.#promptTokens);
     } catch {
       // What can't be sent without a throw does not serve.
     }
@@ -112,7 +122,10 @@ export class Rotation {
     if (this.#isClosed) return;
     this.#options.onSentinel(outcome);
     // A sentinel from before the engine left says nothing of what it is now.
-    if (wasIn === this.isIn) this.#weigh(outcome);
+    if (wasIn === this.isIn) {
+      if (patrolTokens === null) this.#weigh(outcome);
+      else if (outcome === 'failed') this.suspect(patrolTokens);
+    }
     this.#next();
   }
 

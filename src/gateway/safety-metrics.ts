@@ -3,10 +3,21 @@ import type { ShieldOutcome } from './shield.js';
 import type { OutReason, SentinelOutcome } from './rotation.js';
 import type { Verdict } from './verdict.js';
 
-/** What was noticed about answers, and what was done about the engine: counts for Prometheus. */
+/** What was noticed about the answers of one engine, and what was done about it. */
+export interface EngineSafety {
+  doubted(verdict: Exclude<Verdict, 'agrees'> | 'foreign-marker'): void;
+  sentinel(outcome: SentinelOutcome): void;
+  /** What sentinels cost: tokens of prompts that were sent, and of output that came. */
+  sentinelTokens(prompt: number, output: number): void;
+  out(reason: OutReason): void;
+  back(): void;
+}
+
+/** What was noticed about answers, and what was done about the engines: counts for Prometheus. */
 export class SafetyMetrics {
   readonly #doubted: Counter;
   readonly #sentinels: Counter;
+  readonly #sentinelTokens: Counter;
   readonly #outs: Counter;
   readonly #inRotation: Gauge;
   readonly #shielded: Counter;
@@ -19,27 +30,33 @@ export class SafetyMetrics {
     this.#doubted = new Counter({
       name: 'cofferdam_answers_doubted_total',
       help: 'Answers that were withheld because of what an engine said or sent, by what was wrong',
-      labelNames: ['verdict'],
+      labelNames: ['engine', 'verdict'],
       registers,
     });
     this.#sentinels = new Counter({
       name: 'cofferdam_sentinels_total',
       help: 'Sentinel requests that the gateway sent, self-tests included, by outcome',
-      labelNames: ['outcome'],
+      labelNames: ['engine', 'outcome'],
       registers,
     });
     this.#outs = new Counter({
       name: 'cofferdam_rotation_exits_total',
       help: 'How often an engine left rotation, by reason',
-      labelNames: ['reason'],
+      labelNames: ['engine', 'reason'],
       registers,
     });
     this.#inRotation = new Gauge({
       name: 'cofferdam_in_rotation',
       help: '1: the engine serves; 0: it is out',
+      labelNames: ['engine'],
       registers,
     });
-    this.#inRotation.set(1);
+    this.#sentinelTokens = new Counter({
+      name: 'cofferdam_sentinel_tokens_total',
+      help: 'What sentinels cost: tokens of their prompts, and of the output that came',
+      labelNames: ['engine', 'kind'],
+      registers,
+    });
     const shielded = (what: string, help: string): Counter =>
       new Counter({ name: `cofferdam_shielded_${what}_total`, help, labelNames: ['outcome'], registers });
     this.#shielded = shielded('requests', 'Requests whose client left before the first token, by what became of them');
@@ -64,20 +81,21 @@ export class SafetyMetrics {
     this.#shielded.inc({ outcome: 'over_bound' });
   }
 
-  doubted(verdict: Exclude<Verdict, 'agrees'> | 'foreign-marker'): void {
-    this.#doubted.inc({ verdict });
-  }
-
-  sentinel(outcome: SentinelOutcome): void {
-    this.#sentinels.inc({ outcome });
-  }
-
-  out(reason: OutReason): void {
-    this.#outs.inc({ reason });
-    this.#inRotation.set(0);
-  }
-
-  back(): void {
-    this.#inRotation.set(1);
+  /** The part of the engine of that name, which is in rotation now. */
+  of(engine: string): EngineSafety {
+    this.#inRotation.set({ engine }, 1);
+    return {
+      doubted: (verdict) => this.#doubted.inc({ engine, verdict }),
+      sentinel: (outcome) => this.#sentinels.inc({ engine, outcome }),
+      sentinelTokens: (prompt, output) => {
+        this.#sentinelTokens.inc({ engine, kind: 'prompt' }, prompt);
+        this.#sentinelTokens.inc({ engine, kind: 'output' }, output);
+      },
+      out: (reason) => {
+        this.#outs.inc({ engine, reason });
+        this.#inRotation.set({ engine }, 0);
+      },
+      back: () => this.#inRotation.set({ engine }, 1),
+    };
   }
 }

@@ -3,6 +3,8 @@ import type { Clock, Timer } from '../base/clock.js';
 import { decideAdmission } from '../handoff/admission.js';
 import { makeMarker, type Marker } from '../markers/marker.js';
 import type {
+  AnswerPiece,
+  Prompt,
   PromptCounts,
   Upstream,
   UpstreamEnd,
@@ -11,10 +13,11 @@ import type {
   UpstreamSink,
 } from '../upstream/upstream.js';
 import { childTraceparent, freshId } from '../wire/index.js';
-import { SENTINEL_MS_MAX, SENTINEL_OUTPUT_TOKENS, SENTINEL_PROMPT_TOKENS_MAX } from './bounds.js';
+import { SENTINEL_MS_A_TOKEN, SENTINEL_MS_MAX, SENTINEL_OUTPUT_TOKENS, SENTINEL_PROMPT_TOKENS_MAX } from './bounds.js';
 import { type LiveMarkers, SENTINEL_OWNER_NAME } from './live-markers.js';
 import type { SentinelOutcome } from './rotation.js';
-import { isCount, judgeCounts, judgeFinish } from './verdict.js';
+import type { EngineSafety } from './safety-metrics.js';
+import { exactly, isCount, judgeCounts, judgeFinish } from './verdict.js';
 import { openAccount, type TenantAccount, type Ticket, type WaitingRoom } from './waiting.js';
 
 export interface SentinelOptions {
@@ -23,6 +26,8 @@ export interface SentinelOptions {
   /** Where requests of this upstream wait: a sentinel waits in it like a tenant's request. */
   readonly room: WaitingRoom;
   readonly markers: LiveMarkers;
+  /** What they cost. */
+  readonly metrics: Pick<EngineSafety, 'sentinelTokens'>;
 }
 
 /** An owner in the page ledgers that no tenant has: they are numbered from 1, and there are far fewer. */
@@ -38,6 +43,8 @@ export class Sentinels {
   readonly #options: SentinelOptions;
   readonly #account: TenantAccount = openAccount({ number: SENTINEL_OWNER, name: SENTINEL_OWNER_NAME, salt: '' });
   readonly #secret = randomBytes(SECRET_BYTES);
+  /** The route that they take through the engine. */
+  kind: Prompt['kind'] = 'text';
   #sent = 0;
   #open: SentinelRun | null = null;
   #isClosed = false;
@@ -50,7 +57,7 @@ export class Sentinels {
   async send(promptTokens: number): Promise<SentinelOutcome> {
     const { upstream, markers } = this.#options;
     const marker = makeMarker(this.#secret, SENTINEL_OWNER_NAME, 'now', this.#sent++);
-    const prompt = await sentinelPrompt(upstream, marker, promptTokens);
+    const prompt = await sentinelPrompt(upstream, this.kind, marker, promptTokens);
     const counted = await exactCount(upstream, prompt);
     const verdict = decideAdmission(counted, SENTINEL_OUTPUT_TOKENS, upstream.capacity());
     if (this.#isClosed || verdict.kind !== 'admitted') return 'unsent';
@@ -64,6 +71,7 @@ export class Sentinels {
         id: freshId(),
         traceparent: childTraceparent(undefined),
         prompt,
+        promptTokens: counted,
         maxTokens: verdict.maxTokens,
         temperature: 0,
         seed: 0,
@@ -81,22 +89,27 @@ export class Sentinels {
   }
 }
 
-/** A text of at most `promptTokens` tokens and of what is admitted, with the marker at its beginning; longer only by the marker itself. */
+/** A prompt of at most `promptTokens` tokens and of what is admitted, with the marker at its beginning; longer only by the marker itself. */
 async function sentinelPrompt(
   upstream: Upstream,
+  kind: Prompt['kind'],
   marker: Marker,
   promptTokens: number,
-): Promise<UpstreamRequest['prompt']> {
+): Promise<Prompt> {
   const { context, prefillPool, decodePool } = upstream.capacity();
   const limit = Math.min(context ?? 0, prefillPool ?? 0, decodePool ?? 0) - SENTINEL_OUTPUT_TOKENS;
   const wanted = Math.min(promptTokens, SENTINEL_PROMPT_TOKENS_MAX, limit);
   const first = `${marker.text}. `;
-  const left = wanted - (await exactCount(upstream, { kind: 'text', text: first + FILLER }));
+  const left = wanted - (await exactCount(upstream, promptOf(kind, first + FILLER)));
   const times = Math.max(0, Math.floor(left / Math.max(1, await exactCount(upstream, { kind: 'text', text: FILLER }))));
-  return { kind: 'text', text: first + FILLER.repeat(times + (left >= 0 ? 1 : 0)) };
+  return promptOf(kind, first + FILLER.repeat(times + (left >= 0 ? 1 : 0)));
 }
 
-async function exactCount(upstream: Upstream, prompt: UpstreamRequest['prompt']): Promise<number> {
+function promptOf(kind: Prompt['kind'], text: string): Prompt {
+  return kind === 'text' ? { kind, text } : { kind, messages: [{ role: 'user', content: text }] };
+}
+
+async function exactCount(upstream: Upstream, prompt: Prompt): Promise<number> {
   const count = upstream.count(prompt);
   return count.kind === 'exact' ? count.tokens : count.exact();
 }
@@ -143,7 +156,8 @@ class SentinelRun implements UpstreamSink {
 
   #dispatch(ticket: Ticket, request: UpstreamRequest): void {
     this.#ticket = ticket;
-    this.#timer = this.#o.clock.after(SENTINEL_MS_MAX, () => this.give('failed'));
+    this.#o.metrics.sentinelTokens(this.#counted, 0);
+    this.#timer = this.#o.clock.after(SENTINEL_MS_MAX + this.#counted * SENTINEL_MS_A_TOKEN, () => this.give('failed'));
     try {
       this.#run = this.#o.upstream.start(request, this);
     } catch {
@@ -166,16 +180,28 @@ class SentinelRun implements UpstreamSink {
   }
 
   started(counts: PromptCounts | null): void {
-    if (counts !== null && judgeCounts(this.#counted, counts) !== 'agrees') this.give('failed');
+    if (counts !== null && judgeCounts(exactly(this.#counted), counts) !== 'agrees') this.give('failed');
   }
 
   text(piece: string, tokens: number): void {
     if (this.#isOver) return;
-    if (typeof piece !== 'string' || !isCount(tokens) || this.#came + tokens > this.#maxTokens)
-      return this.give('failed');
+    const isTooMuch = this.#exactPieces && this.#came + tokens > this.#maxTokens;
+    if (typeof piece !== 'string' || !isCount(tokens) || isTooMuch) return this.give('failed');
     this.#text += piece;
     this.#came += tokens;
+    this.#o.metrics.sentinelTokens(0, tokens);
     this.#run?.acknowledge(this.#came);
+  }
+
+  /** It asked for plain text, and a model may think or refuse all the same; it offered no tool. */
+  piece(piece: AnswerPiece, tokens: number): void {
+    if (piece.kind === 'tool-call') this.give('failed');
+    else this.text(piece.text, tokens);
+  }
+
+  /** Whether a piece has as many tokens as are said with it. */
+  get #exactPieces(): boolean {
+    return this.#o.upstream.describe().exactPieces ?? true;
   }
 
   end(end: UpstreamEnd): void {
@@ -186,9 +212,10 @@ class SentinelRun implements UpstreamSink {
   }
 
   #isWell({ usage, finishReason }: Extract<UpstreamEnd, { kind: 'finished' }>): boolean {
-    if (judgeFinish(this.#counted, this.#maxTokens, usage, finishReason) !== 'agrees') return false;
-    if (this.#came !== usage.completionTokens) return false;
-    if (finishReason === 'length' && this.#came !== this.#maxTokens) return false;
+    if (judgeFinish(exactly(this.#counted), this.#maxTokens, usage, finishReason) !== 'agrees') return false;
+    const { completionTokens } = usage;
+    if (this.#exactPieces && this.#came !== completionTokens) return false;
+    if (finishReason === 'length' && completionTokens !== this.#maxTokens) return false;
     return !this.#o.markers.holdsOther(this.#text, this.#marker);
   }
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
-import { effectiveLimit } from '../handoff/admission.js';
 import { ALL_GUARDS, type GuardBits, standingHeaders } from '../handoff/guards.js';
 import type { EngineStats } from '../handoff/engine-port.js';
 import type { Marker } from '../markers/marker.js';
@@ -12,24 +11,31 @@ import {
   type ListenAt,
   Listener,
   type ListenerOptions,
-  type ModelRow,
-  modelsJson,
-  oneModelJson,
+  type ListenTls,
   type Route,
 } from '../wire/index.js';
 import { CLOSE_FAIL_MS, CLOSE_GRACE_MS } from './bounds.js';
 import type { LadderContext } from './context.js';
 import { Exchange, type ExchangeContext } from './exchange.js';
+import type { HoldBack } from './guard/channel.js';
 import { BoundedFindings, type FindingSink } from './findings.js';
-import { Ladder, requestTokensMax } from './ladder.js';
+import { type Engine, engineOut } from './engine.js';
+import { commonFeatures, modelsAnswer, modelsOf } from './models.js';
+import { openEngines } from './open-engines.js';
+import { Ladder } from './ladder.js';
 import { GatewayMetrics } from './metrics.js';
 import { Shield, type ShieldBounds } from './shield.js';
+import { PRIORITY_STRIDES } from './tenant-limits.js';
+import { TenantMeter } from './tenant-meter.js';
 import type { Tenant, TenantConfig, TenantRegistry } from './tenants.js';
-import { openAccount, type TenantAccount, WaitingRoom } from './waiting.js';
-import { engineOut, Watch } from './watch.js';
+import type { Settlement } from './settlement.js';
+import { openAccount, type TenantAccount, type WaitingRoom } from './waiting.js';
 
 export interface GatewayOptions {
-  readonly upstream: Upstream;
+  /** One or more. Those that serve the same model share its requests. */
+  readonly upstreams: readonly Upstream[];
+  /** What they are called in metrics and findings, in the same order. @default `engine-1`, `engine-2` … */
+  readonly engineNames?: readonly string[];
   readonly tenants: TenantRegistry;
   readonly clock: Clock;
   readonly findings: FindingSink;
@@ -55,12 +61,29 @@ export interface GatewayOptions {
   readonly closeGraceMs?: number;
   /** Live markers: what must turn up in answers to its owner, a tenant's name, only. */
   readonly markers?: readonly Marker[];
+  /**
+   * How much of the end of an answer is held back while markers are live: null, what may become part of one; a number, at least so
+   * many characters; 0, nothing, so that up to eleven characters of a marker leave before it is recognised. @default null
+   */
+  readonly holdBack?: HoldBack;
   /** Whether suspicion sends sentinels and an engine may leave rotation. @default true */
   readonly sentinels?: boolean;
+  /** Between sentinels of each engine that nobody's suspicion asked for, while it has traffic; 0: none. @default PATROL_EVERY_MS */
+  readonly sentinelEveryMs?: number;
+  /** Called once for each request of a tenant when nothing is held for it any more. Must not throw. */
+  readonly onSettled?: (settlement: Settlement) => void;
   /** What goes on for clients that left before the first token. @default the bounds of `bounds.ts` */
   readonly shield?: ShieldBounds;
+  /** @default http */
+  readonly tls?: ListenTls;
   /** For tests. */
   readonly socketBounds?: Pick<ListenerOptions, 'headMsMax' | 'requestMsMax' | 'socketCheckMs' | 'connectionsMax'>;
+}
+
+/** Markers that operators gave; the owner of each is a tenant's name. */
+export interface GivenMarkers {
+  readonly markers: readonly Marker[];
+  readonly holdBack: HoldBack;
 }
 
 /** What can change while requests are open. */
@@ -73,11 +96,11 @@ export interface GatewayBounds {
 
 export { standingHeaders };
 
-/** The tenants' port: OpenAI's routes on top of one upstream. */
+/** The tenants' port: OpenAI's routes on top of one or more engines. */
 export class Gateway {
   readonly metrics: GatewayMetrics;
-  readonly room: WaitingRoom;
-  readonly watch: Watch;
+  /** In the order of the options; at least one. */
+  readonly engines: readonly Engine[];
   readonly shield: Shield;
   readonly #options: GatewayOptions;
   readonly #listener: Listener;
@@ -85,7 +108,8 @@ export class Gateway {
   readonly #exchangeContext: ExchangeContext;
   readonly #open = new Set<Exchange>();
   /** Of every tenant since the start: one that comes back finds what it still has open. */
-  readonly #accounts: Map<Tenant, TenantAccount>;
+  readonly #accounts = new Map<Tenant, TenantAccount>();
+  readonly #meters = new Map<Tenant, TenantMeter>();
   readonly #startedS: number;
   #hosts: HostRule | null = null;
   #closing: Promise<void> | null = null;
@@ -95,18 +119,17 @@ export class Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    const { upstream, tenants, clock } = options;
+    const { tenants, clock } = options;
     const guards = options.guards ?? ALL_GUARDS;
     const standing = standingHeaders(guards, options.faults ?? []);
     this.#startedS = Math.floor(clock.wallMs() / 1000);
-    this.#accounts = new Map(tenants.tenants.map((tenant) => [tenant, openAccount(tenant)]));
+    for (const tenant of tenants.tenants) this.#openTenant(tenant);
     this.#bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
     this.metrics = new GatewayMetrics({
-      capacity: () => upstream.capacity(),
+      engines: { [Symbol.iterator]: () => this.engines[Symbol.iterator]() },
       accounts: { [Symbol.iterator]: () => this.accounts[Symbol.iterator]() },
       ...(options.stats === undefined ? {} : { stats: options.stats }),
     });
-    this.room = newRoom(options);
     this.#exchangeContext = {
       clock,
       standingHeaders: standing,
@@ -114,27 +137,28 @@ export class Gateway {
     };
     const bodyBytesMax = (): number => this.#bodyBytesMax;
     const findings = new BoundedFindings(options.findings);
-    this.watch = new Watch({
-      clock,
-      upstream,
-      room: this.room,
-      findings,
-      metrics: this.metrics.safety,
-      markers: options.markers ?? [],
-      sentinels: options.sentinels ?? true,
-      onOut: () => this.#endAll(engineOut),
-    });
     this.shield = newShield(options, this.metrics);
+    this.engines = openEngines({
+      ...options,
+      guards,
+      findings,
+      metrics: this.metrics,
+      shield: this.shield,
+      tenantCount: tenants.tenants.length,
+      strideOf: ({ tenant }) => PRIORITY_STRIDES[tenants.limitsOf(tenant).priority ?? 'normal'],
+      onOut: (engine) => this.#engineOut(engine),
+    });
     const context: LadderContext = {
-      upstream,
+      engines: this.engines,
+      models: () => this.models,
+      features: (model) => commonFeatures(this.engines.filter((engine) => engine.serves(model))),
       registry: tenants,
       accounts: this.#accounts,
-      room: this.room,
-      watch: this.watch,
-      shield: this.shield,
+      meters: this.#meters,
       guards,
       metrics: this.metrics,
       findings,
+      onSettled: options.onSettled ?? ((): void => {}),
       clock,
       get bodyBytesMax() {
         return bodyBytesMax();
@@ -146,6 +170,7 @@ export class Gateway {
       clock,
       standingHeaders: standing,
       handle: (request, response, expectsContinue) => this.#handle(request, response, expectsContinue),
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
       ...options.socketBounds,
     });
   }
@@ -155,17 +180,50 @@ export class Gateway {
     return this.#open.size;
   }
 
+  /** What runs and waits at all engines together. `heldTokens`: leased and draining. */
+  get room(): { readonly running: number; readonly waiting: number; readonly heldTokens: number } {
+    const sum = (of: (room: WaitingRoom) => number): number =>
+      this.engines.reduce((total, { room }) => total + of(room), 0);
+    return {
+      running: sum((room) => room.running),
+      waiting: sum((room) => room.waiting),
+      heldTokens: sum((room) => room.heldTokens),
+    };
+  }
+
+  /** The names of the models of all engines, each once. */
+  get models(): readonly string[] {
+    return modelsOf(this.engines);
+  }
+
   /** Rejects with CodedError `usage` when the port can't be had. */
   async listen(at: ListenAt): Promise<{ readonly port: number; readonly url: string }> {
     this.#hosts = new HostRule(at.host, this.#options.hostNames);
     const { port } = await this.#listener.listen(at);
-    return { port, url: urlOf(at.host, port) };
+    return { port, url: urlOf(at.host, port, this.#listener.scheme) };
+  }
+
+  /** Another certificate for connections from now on. Throws where it and its key are no pair. */
+  replaceTls(tls: ListenTls): void {
+    this.#listener.replaceTls(tls);
   }
 
   /** Of the tenants there are, and of those that are gone and have something open. */
   get accounts(): readonly TenantAccount[] {
     const there = new Set(this.#options.tenants.tenants);
     return [...this.#accounts.values()].filter((account) => there.has(account.tenant) || !isIdle(account));
+  }
+
+  #openTenant(tenant: Tenant): void {
+    const { tenants, clock } = this.#options;
+    this.#accounts.set(tenant, openAccount(tenant));
+    this.#meters.set(
+      tenant,
+      new TenantMeter(
+        () => tenants.limitsOf(tenant),
+        () => clock.nowMs(),
+      ),
+    );
   }
 
   /** Whether it takes no more requests. */
@@ -181,10 +239,15 @@ export class Gateway {
     const registry = this.#options.tenants;
     registry.replace(tenants);
     for (const tenant of registry.tenants) {
-      if (!this.#accounts.has(tenant)) this.#accounts.set(tenant, openAccount(tenant));
+      if (!this.#accounts.has(tenant)) this.#openTenant(tenant);
     }
     this.#bodyBytesMax = bounds.bodyBytesMax;
-    this.room.setBounds({ ...bounds, tenants: registry.tenants.length });
+    for (const { room } of this.engines) room.setBounds({ ...bounds, tenants: registry.tenants.length });
+  }
+
+  /** Live markers instead of those before, for answers that begin from now on. Engines share what is live. */
+  giveMarkers({ markers, holdBack }: GivenMarkers): void {
+    this.engines[0]!.watch.markers.give(markers, holdBack);
   }
 
   /**
@@ -211,16 +274,25 @@ export class Gateway {
 
   /** Ends everything that waits or runs with an error. */
   #endAll(error: () => CodedError): void {
-    this.room.refuseAll(error);
+    for (const { room } of this.engines) room.refuseAll(error);
     this.shield.cutAll();
     for (const exchange of this.#open) exchange.interrupt(error());
   }
 
+  /** Ends what runs on it with an error; what waits for it goes elsewhere, or is refused. */
+  #engineOut(engine: Engine): void {
+    engine.room.evict(engineOut);
+    this.shield.cutAll(engine);
+    for (const exchange of this.#open) {
+      if (exchange.holder === engine) exchange.interrupt(engineOut());
+    }
+  }
+
   async #close(graceMs: number): Promise<void> {
     const closed = this.#listener.close(graceMs + CLOSE_FAIL_MS);
-    this.watch.close();
+    for (const engine of this.engines) engine.close();
     this.shield.close();
-    this.room.refuseAll(shuttingDown);
+    for (const { room } of this.engines) room.refuseAll(shuttingDown);
     const failing = this.#options.clock.after(graceMs, () => {
       this.#endAll(shuttingDown);
       this.#options.clock.soon(() => this.#listener.closeIdle());
@@ -251,7 +323,7 @@ export class Gateway {
     if (path === '/health') {
       requireMethod(request, 'GET');
       if (this.draining) throw shuttingDown();
-      if (!this.watch.rotation.isIn) throw engineOut();
+      if (!this.engines.some((engine) => engine.isServing)) throw engineOut();
       exchange.answer(200, '{"status":"ok"}');
       return;
     }
@@ -265,22 +337,10 @@ export class Gateway {
     if (path === '/v1/models' || path.startsWith('/v1/models/')) {
       requireMethod(request, 'GET');
       this.#ladder.authenticate(exchange);
-      exchange.answer(200, this.#models(path));
+      exchange.answer(200, modelsAnswer(path, this.engines, this.#startedS));
       return;
     }
     throw new CodedError('not_found', 'Expected the path of a route that is served here, got another one.');
-  }
-
-  #models(path: string): string {
-    const { upstream } = this.#options;
-    const limit = effectiveLimit(upstream.capacity())?.tokens ?? null;
-    const rows: ModelRow[] = upstream
-      .describe()
-      .models.map((id) => ({ id, createdS: this.#startedS, maxModelLen: limit }));
-    if (path === '/v1/models') return modelsJson(rows);
-    const row = rows.find((each) => each.id === decoded(path.slice('/v1/models/'.length)));
-    if (row === undefined) throw new CodedError('not_found', 'Expected the name of a model that is served here.');
-    return oneModelJson(row);
   }
 }
 
@@ -291,26 +351,6 @@ const ROUTES: ReadonlyMap<string, Route> = new Map([
 
 function isIdle({ running, waiting, leasedTokens, drainingTokens, bodyBytes }: TenantAccount): boolean {
   return running + waiting + leasedTokens + drainingTokens + bodyBytes === 0;
-}
-
-function newRoom(options: GatewayOptions): WaitingRoom {
-  const { upstream } = options;
-  return new WaitingRoom({
-    clock: options.clock,
-    tenants: options.tenants.tenants.length,
-    size: () => {
-      const capacity = upstream.capacity();
-      return {
-        runningMax: upstream.describe().runningMax,
-        poolTokens: capacity.decodePool,
-        pageTokens: capacity.pageTokens,
-        requestTokensMax: requestTokensMax(upstream),
-      };
-    },
-    ...(options.tenantOpenMax === undefined ? {} : { tenantOpenMax: options.tenantOpenMax }),
-    ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
-    ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
-  });
 }
 
 function newShield({ clock, shield }: GatewayOptions, { safety }: GatewayMetrics): Shield {
@@ -326,8 +366,8 @@ export function shuttingDown(): CodedError {
   return new CodedError('shutting_down', 'The server is shutting down; send the request again later.');
 }
 
-export function urlOf(host: string, port: number): string {
-  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
+export function urlOf(host: string, port: number, scheme: 'http' | 'https'): string {
+  return `${scheme}://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`;
 }
 
 export function pathOf(request: IncomingMessage): string {
@@ -342,12 +382,4 @@ export function requireMethod(request: IncomingMessage, method: 'GET' | 'POST'):
   throw new CodedError('method_not_allowed', `Expected the method \`${method}\` on this path, got another one.`, {
     allow: method === 'GET' ? 'GET, HEAD' : method,
   });
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }

@@ -133,7 +133,7 @@ describe('a client that leaves before the first token', () => {
     harness.engine.lie = { prefillTokens: 1 };
     harness.engine.hold = 'nothing';
     harness.engine.wake();
-    await until(harness.clock, 'the engine is out', () => !harness.gateway.watch.rotation.isIn);
+    await until(harness.clock, 'the engine is out', () => !harness.gateway.engines[0]!.watch.rotation.isIn);
     assert.equal(harness.findings[0]?.id, 'usage-mismatch');
   });
 
@@ -186,7 +186,7 @@ test(`no tenant ever has more than its number, its tokens and its time (seed ${S
     const what = prng.below(3);
     if (what === 0) {
       const token = {};
-      const shielded = shield.enter(accounts[at]!, tokens, () => mine.delete(token));
+      const shielded = shield.enter(accounts[at]!, tokens, shield, () => mine.delete(token));
       const sum = [...mine.values()].reduce((all, each) => all + each, 0);
       const fits = mine.size < SHIELDED_MAX && sum + tokens <= 500;
       assert.equal(shielded !== null, fits);

@@ -32,6 +32,8 @@ export interface Shielded {
 
 interface Entry {
   readonly account: TenantAccount;
+  /** What the request runs on. */
+  readonly holder: object;
   readonly promptTokens: number;
   readonly sinceMs: number;
   readonly abort: () => void;
@@ -63,8 +65,8 @@ export class Shield {
     return this.#open.size;
   }
 
-  /** Null: past the tenant's bound. `abort` is called when the time is over, or at `cutAll`. */
-  enter(account: TenantAccount, promptTokens: number, abort: () => void): Shielded | null {
+  /** Null: past the tenant's bound. `abort` is called when the time is over, or at `cutAll` of its `holder`, the engine. */
+  enter(account: TenantAccount, promptTokens: number, holder: object, abort: () => void): Shielded | null {
     const own = [...this.#open].filter((entry) => entry.account === account);
     const tokens = own.reduce((sum, entry) => sum + entry.promptTokens, promptTokens);
     if (this.#isClosed || own.length >= this.#requestsMax || tokens > this.#tokensMax) {
@@ -73,7 +75,7 @@ export class Shield {
     }
     const { clock } = this.#options;
     const timer = clock.after(this.#msMax, () => this.#cut(entry, 'timed_out'));
-    const entry: Entry = { account, promptTokens, sinceMs: clock.nowMs(), abort, timer };
+    const entry: Entry = { account, promptTokens, holder, sinceMs: clock.nowMs(), abort, timer };
     this.#open.add(entry);
     return { over: (outcome) => this.#over(entry, outcome) };
   }
@@ -84,9 +86,11 @@ export class Shield {
     this.cutAll();
   }
 
-  /** Aborts all of them. */
-  cutAll(): void {
-    for (const entry of this.#open) this.#cut(entry, 'cut_off');
+  /** Aborts all of them, or those of one holder. */
+  cutAll(holder: object | null = null): void {
+    for (const entry of this.#open) {
+      if (holder === null || entry.holder === holder) this.#cut(entry, 'cut_off');
+    }
   }
 
   #cut(entry: Entry, outcome: ShieldOutcome): void {

@@ -3,6 +3,7 @@ import { assert } from '../base/assert.js';
 import { CodedError } from '../base/errors.js';
 import { shown } from '../base/text.js';
 import { KEYS_MAX, TENANTS_SEEN_MAX } from './bounds.js';
+import { checkLimits, type TenantLimits } from './tenant-limits.js';
 
 export interface TenantKey {
   /** SHA-256 of the key: 64 hex digits. */
@@ -13,6 +14,8 @@ export interface TenantKey {
 export interface TenantConfig {
   readonly name: string;
   readonly keys: readonly TenantKey[];
+  /** @default none */
+  readonly limits?: TenantLimits;
 }
 
 export interface Tenant {
@@ -34,6 +37,7 @@ interface KeyRow {
   readonly disabled: boolean;
 }
 
+const NO_LIMITS: TenantLimits = {};
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/i;
 
 /**
@@ -46,6 +50,7 @@ export class TenantRegistry {
   readonly #saltSecret: string | Buffer;
   readonly #equal: (a: Buffer, b: Buffer) => boolean;
   #tenants: readonly Tenant[] = [];
+  #limits: ReadonlyMap<Tenant, TenantLimits> = new Map();
   #rows: readonly KeyRow[] = [];
   /** Every tenant there ever was, by name: who comes back owns what it owned. */
   #seen: ReadonlyMap<string, Tenant> = new Map();
@@ -80,6 +85,7 @@ export class TenantRegistry {
     });
     const rows = configs.flatMap((config, index) => config.keys.map((key) => keyRow(tenants[index]!, key)));
     checkWhole(tenants, rows);
+    for (const { name, limits } of configs) if (limits !== undefined) checkLimits(name, limits);
     if (seen.size > TENANTS_SEEN_MAX) {
       const change = 'start the server again.';
       throw new CodedError(
@@ -89,7 +95,13 @@ export class TenantRegistry {
     }
     this.#seen = seen;
     this.#tenants = tenants;
+    this.#limits = new Map(configs.map(({ limits }, index) => [tenants[index]!, limits ?? NO_LIMITS]));
     this.#rows = rows;
+  }
+
+  /** As last configured; none for a tenant that is gone. */
+  limitsOf(tenant: Tenant): TenantLimits {
+    return this.#limits.get(tenant) ?? NO_LIMITS;
   }
 
   #newTenant(name: string, ordinal: number): Tenant {

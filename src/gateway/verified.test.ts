@@ -65,7 +65,7 @@ describe('suspicion', () => {
     const suspect = await harness.post(TEXT, body('secret words', { stream: true }));
     const text = await suspect.text();
     assert.ok(suspect.status === 502 && text.includes('verification_failed') && !text.includes('secret'), text);
-    await until(harness.clock, 'the engine is out', () => !harness.gateway.watch.rotation.isIn);
+    await until(harness.clock, 'the engine is out', () => !harness.gateway.engines[0]!.watch.rotation.isIn);
     assert.equal(sentinelsOf(harness).length, 1);
 
     const sentBefore = harness.engine.runs.length;
@@ -76,16 +76,16 @@ describe('suspicion', () => {
     assert.deepEqual([health.status, health.headers.get('retry-after')], [503, '1']);
     await health.text();
     assert.equal(harness.engine.runs.length, sentBefore, 'an engine that is out gets nothing but self-tests');
-    assert.ok(await metric(harness, 'cofferdam_in_rotation 0'));
+    assert.ok(await metric(harness, 'cofferdam_in_rotation{engine="engine-1"} 0'));
 
     harness.engine.lie = null;
-    await until(harness.clock, 'the engine is back', () => harness.gateway.watch.rotation.isIn, 5000);
+    await until(harness.clock, 'the engine is back', () => harness.gateway.engines[0]!.watch.rotation.isIn, 5000);
     assert.equal((await harness.post(TEXT, body('abc'))).status, 200);
     assert.equal((await fetch(`${harness.url}/health`)).status, 200);
     assert.deepEqual(ids(harness), ['usage-mismatch', 'engine-out', 'engine-back']);
     for (const line of [
-      'cofferdam_sentinels_total{outcome="failed"} 1',
-      'cofferdam_sentinels_total{outcome="passed"} 1',
+      'cofferdam_sentinels_total{engine="engine-1",outcome="failed"} 1',
+      'cofferdam_sentinels_total{engine="engine-1",outcome="passed"} 1',
     ]) {
       assert.ok(await metric(harness, line), line);
     }
@@ -102,7 +102,7 @@ describe('suspicion', () => {
     assert.deepEqual([request.maxTokens, request.salt.length], [SENTINEL_OUTPUT_TOKENS, 64]);
     assert.equal((await harness.post(TEXT, body('abc'), { key: GLOBEX_KEY })).status, 200);
     assert.deepEqual(ids(harness), ['usage-mismatch']);
-    assert.ok(await metric(harness, 'cofferdam_answers_doubted_total{verdict="empty"} 1'));
+    assert.ok(await metric(harness, 'cofferdam_answers_doubted_total{engine="engine-1",verdict="empty"} 1'));
   });
 
   test('ends what else runs on the engine once the sentinel has failed', async () => {
@@ -161,7 +161,7 @@ describe('proof', () => {
         }
         assert.ok(!said.includes('KVC-'), 'not even its beginning');
         assert.match(all, /"code":"verification_failed"/);
-        assert.equal(harness.gateway.watch.rotation.reason, 'foreign-marker');
+        assert.equal(harness.gateway.engines[0]!.watch.rotation.reason, 'foreign-marker');
         assert.equal((await harness.post(TEXT, body('abc'))).status, 503);
         const finding = harness.findings.find(({ id }) => id === 'foreign-marker');
         assert.match(finding?.observed ?? '', /^\d\d characters of a live marker of globex/);
@@ -196,7 +196,7 @@ describe('proof', () => {
       const harness = await start({ upstream, markers });
       const response = await harness.post(TEXT, body(prompt, { stream: true, max_tokens: 60 }));
       assert.equal(textOf(await response.text()), answer);
-      assert.ok(harness.gateway.watch.rotation.isIn);
+      assert.ok(harness.gateway.engines[0]!.watch.rotation.isIn);
       assert.deepEqual(harness.findings, []);
     });
   }
@@ -207,7 +207,7 @@ describe('proof', () => {
     const harness = await start({ upstream, markers });
     const response = await harness.post(TEXT, body(prompt, { stream: true, max_tokens: 60 }));
     assert.match(await response.text(), /verification_failed/);
-    assert.ok(!harness.gateway.watch.rotation.isIn);
+    assert.ok(!harness.gateway.engines[0]!.watch.rotation.isIn);
   });
 
   test('the marker of a sentinel in an answer to a tenant is proof too', async () => {
@@ -225,7 +225,7 @@ describe('proof', () => {
     const response = await harness.post(TEXT, body('x'.repeat(30)));
     assert.equal(response.status, 502);
     assert.ok(!(await response.text()).includes(seen.slice(0, 12)));
-    assert.equal(harness.gateway.watch.rotation.reason, 'foreign-marker');
+    assert.equal(harness.gateway.engines[0]!.watch.rotation.reason, 'foreign-marker');
   });
 });
 

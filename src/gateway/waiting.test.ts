@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ManualClock } from '../base/clock.js';
-import type { CodedError } from '../base/errors.js';
+import { CodedError } from '../base/errors.js';
 import { Prng } from '../base/prng.js';
 import { OVERTAKES_MAX } from './bounds.js';
 import { openAccount, type RoomSize, type TenantAccount, type Ticket, WaitingRoom } from './waiting.js';
@@ -130,6 +130,94 @@ describe('turns', () => {
     const w = world({ runningMax: 4 }, { tenants: 1 });
     for (let i = 0; i < 9; i++) w.ask(`a${i}`, 1, 16);
     assert.equal(w.accounts[0]!.running, 4);
+  });
+});
+
+describe('an engine that takes no requests any more', () => {
+  test('sends what waits away in its order; what has nowhere to go is refused, and what runs stays', () => {
+    const w = world({ runningMax: 1 });
+    const displaced: string[] = [];
+    const enter = (label: string, tenant: number): Ticket =>
+      w.room.enter(w.accounts[tenant - 1]!, 16, {
+        granted: () => w.granted.push(label),
+        refused: (error) => w.refused.push([label, error.code]),
+        displaced: () => displaced.push(label),
+      });
+    const running = enter('runs', 1);
+    for (const [label, tenant] of [
+      ['a1', 1],
+      ['b1', 2],
+      ['a2', 1],
+    ] as const) {
+      enter(label, tenant);
+    }
+    w.ask('own', 3, 16);
+    w.room.evict(() => new CodedError('engine_unavailable', 'It is gone.'));
+    assert.deepEqual([displaced, w.refused], [['a1', 'a2', 'b1'], [['own', 'engine_unavailable']]]);
+    assert.deepEqual([w.room.running, w.room.waiting, w.room.loadTokens, w.accounts[0]!.waiting], [1, 0, 16, 0]);
+    running.ended();
+    running.released();
+    assert.deepEqual([w.granted, w.clock.waiting], [['runs'], 0]);
+  });
+
+  test('who waited elsewhere waits for the rest of its time', () => {
+    const w = world();
+    w.ask('runs', 1, 16);
+    const refused: string[] = [];
+    const turn = { granted() {}, refused: (error: CodedError) => refused.push(error.code) };
+    w.room.enter(w.accounts[1]!, 16, turn, 900);
+    w.clock.advance(99);
+    assert.deepEqual(refused, []);
+    w.clock.advance(1);
+    assert.deepEqual(refused, ['no_capacity']);
+  });
+});
+
+describe('one room of several', () => {
+  test('holds a tenant to its ceiling here by what it has here, not elsewhere', () => {
+    const here = world({ runningMax: 4 });
+    const [acme] = here.accounts;
+    // As if it had much at another engine.
+    acme!.running = 50;
+    acme!.leasedTokens = 5000;
+    for (let i = 0; i < 9; i++) here.ask(`a${i}`, 1, 16);
+    assert.equal(here.room.running, 3);
+  });
+
+  test('says beforehand whether a request would wait, as it then does', () => {
+    const prng = new Prng(1177);
+    const w = world({ runningMax: 6, poolTokens: 640, requestTokensMax: 160 });
+    let [waited, went] = [0, 0];
+    for (let i = 0; i < 400; i++) {
+      const tenant = prng.between(1, 3);
+      const tokens = prng.between(1, 160);
+      const said = w.room.wouldWait(w.accounts[tenant - 1]!, tokens);
+      w.ask(`r${i}`, tenant, tokens);
+      const waits = w.tickets.get(`r${i}`)!.phase === 'waiting';
+      // It may say that a request waits which then overtakes a larger one.
+      if (!said) assert.ok(!waits, `request ${i} waits all the same`);
+      if (waits) waited++;
+      else went++;
+      const drains = prng.chance(0.2);
+      while (w.room.running > 0 && (drains ? w.room.running > 2 : w.room.waiting > 40)) {
+        w.finish(prng.pick([...w.tickets].filter(([, ticket]) => ticket.phase === 'leased'))[0]);
+      }
+    }
+    assert.ok(waited > 20 && went > 20, `${waited} waited, ${went} went`);
+  });
+
+  test('takes back what a request turns out not to need, and that is somebody’s turn', () => {
+    const w = world({ runningMax: 8, poolTokens: 320, requestTokensMax: 320 }, { tenants: 1 });
+    w.ask('large', 1, 300);
+    w.ask('next', 1, 100);
+    assert.deepEqual(w.granted, ['large']);
+    w.tickets.get('large')!.shrink(400);
+    assert.equal(w.room.heldTokens, 304);
+    w.tickets.get('large')!.shrink(200);
+    assert.deepEqual([w.granted, w.room.heldTokens, w.accounts[0]!.leasedTokens], [['large', 'next'], 320, 320]);
+    for (const label of ['large', 'next']) w.finish(label);
+    w.tickets.get('large')!.shrink(1);
+    assert.deepEqual([w.room.heldTokens, w.accounts[0]!.leasedTokens, w.accounts[0]!.drainingTokens], [0, 0, 0]);
   });
 });
 

@@ -2,6 +2,7 @@ import { assert } from '../base/assert.js';
 import { BoundedQueue } from '../base/bounded-queue.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
+import type { TenantAccount } from './account.js';
 import {
   OVERTAKES_MAX,
   RETRY_AFTER_S,
@@ -10,24 +11,8 @@ import {
   WAIT_MS_MAX,
   WAITING_MAX,
 } from './bounds.js';
-import type { Tenant } from './tenants.js';
-
-/** What one tenant has open. All zero when it has nothing open, whatever happened before. */
-export interface TenantAccount {
-  readonly tenant: Tenant;
-  running: number;
-  waiting: number;
-  /** Tokens of the decode pool, whole pages: from dispatch to `end`. */
-  leasedTokens: number;
-  /** From `end` to `released`. */
-  drainingTokens: number;
-  /** Bytes of bodies that are being read. */
-  bodyBytes: number;
-}
-
-export function openAccount(tenant: Tenant): TenantAccount {
-  return { tenant, running: 0, waiting: 0, leasedTokens: 0, drainingTokens: 0, bodyBytes: 0 };
-}
+import { type Place, Round } from './round.js';
+export { openAccount, type TenantAccount } from './account.js';
 
 /** What the upstream holds; read again at every decision. */
 export interface RoomSize {
@@ -50,6 +35,8 @@ export interface WaitingOptions {
   readonly waitingMax?: number;
   /** @default WAIT_MS_MAX */
   readonly waitMsMax?: number;
+  /** How far a turn moves a tenant on: a tenant with half the stride has twice the turns. @default 1 for all */
+  readonly strideOf?: (account: TenantAccount) => number;
 }
 
 /** Where a ticket is. It moves forward only. */
@@ -59,6 +46,8 @@ export interface Ticket {
   readonly phase: TicketPhase;
   /** Leaves the queue without a turn; nothing after the turn has come. */
   cancel(): void;
+  /** It needs fewer tokens than it asked for; more are not given. */
+  shrink(tokens: number): void;
   /** The request's `end`: the permit goes back, its tokens drain. */
   ended(): void;
   /** The request's `released`: its tokens go back. */
@@ -70,30 +59,35 @@ export interface Turn {
   granted(ticket: Ticket): void;
   /** It waited too long, or the gateway closes. */
   refused(error: CodedError): void;
+  /** The engine takes no requests any more and this one has not left: it may be asked for elsewhere. Absent: it is refused. */
+  displaced?(): void;
 }
 
 interface Entry {
   readonly account: TenantAccount;
   readonly queue: TenantQueue;
   /** Whole pages. */
-  readonly tokens: number;
+  tokens: number;
   readonly turn: Turn;
   phase: TicketPhase;
   overtaken: number;
   timer: Timer | null;
 }
 
-interface TenantQueue {
+/** What one tenant has in this room alone. */
+interface TenantQueue extends Place {
   readonly account: TenantAccount;
   readonly waiting: BoundedQueue<Entry>;
+  running: number;
+  /** Leased and draining. */
+  heldTokens: number;
 }
 
 /**
- * Who is dispatched next. A request is dispatched when a permit is free and its tokens fit what is left of the decode pool by
+ * Who is dispatched next to one engine. A request is dispatched when a permit is free and its tokens fit what is left of the decode pool by
  * our own accounting, so that the engine never has to queue.
  *
- * Waiting is first in, first out inside a tenant, and goes round between tenants: who was served goes to the back. A request
- * that waits for room may be passed by `OVERTAKES_MAX` later ones of other tenants, and then by nobody, so that it is served
+ * Waiting is first in, first out inside a tenant, and goes round between tenants, by their strides. A request that waits for room may be passed by `OVERTAKES_MAX` later ones of other tenants, and then by nobody, so that it is served
  * as soon as what runs has ended. While there are other tenants, one of them never holds the last permit, nor the room of the
  * largest request that is admitted: a tenant that reads slowly takes nobody's turn but its own.
  */
@@ -104,12 +98,13 @@ export class WaitingRoom {
   #tenantOpenMax: number;
   #waitingMax: number;
   #waitMsMax: number;
-  /** Tenants with waiting requests, next one first. */
-  #round: TenantQueue[] = [];
+  /** Tenants with waiting requests. */
+  readonly #round: Round<TenantQueue>;
   readonly #queues = new Map<TenantAccount, TenantQueue>();
   #waiting = 0;
   #running = 0;
   #heldTokens = 0;
+  #waitingTokens = 0;
   #pumping = false;
   #pumpAgain = false;
 
@@ -120,6 +115,7 @@ export class WaitingRoom {
     this.#tenantOpenMax = options.tenantOpenMax ?? TENANT_OPEN_MAX;
     this.#waitingMax = options.waitingMax ?? WAITING_MAX;
     this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
+    this.#round = new Round(({ account }) => options.strideOf?.(account) ?? 1);
   }
 
   /** Other bounds from the next request on; who waits keeps what it entered with. */
@@ -145,20 +141,38 @@ export class WaitingRoom {
     return this.#heldTokens;
   }
 
+  /** Tokens held, and those that what waits here has asked for. */
+  get loadTokens(): number {
+    return this.#heldTokens + this.#waitingTokens;
+  }
+
+  /** Whether a request with so many tokens would have to wait for its turn. */
+  wouldWait(account: TenantAccount, tokens: number): boolean {
+    const size = this.#size();
+    const queue = this.#queueOf(account);
+    const whole = this.#wholePages(tokens);
+    if (this.#running >= size.runningMax || queue.waiting.size > 0) return true;
+    if (!this.#fits(whole, size) || !this.#withinCeiling(queue, whole, size)) return true;
+    return this.#round.some((each) => this.#withinCeiling(each, each.waiting.peek()!.tokens, size));
+  }
+
   /**
    * Asks for a turn with `tokens` of the decode pool (0: by permits alone). `granted` may be called before this returns.
-   * Throws `rate_limit_exceeded` at the tenant's own bound, which is looked at first, and `no_capacity` at the shared one.
+   * `waitedMs`: how long it has waited elsewhere. Throws `rate_limit_exceeded` at the tenant's own bound, which is looked at first,
+   * and `no_capacity` at the shared one.
    */
-  enter(account: TenantAccount, tokens: number, turn: Turn): Ticket {
+  enter(account: TenantAccount, tokens: number, turn: Turn, waitedMs: number = 0): Ticket {
     this.#checkBounds(account);
     const entry = this.#newEntry(account, tokens, turn);
-    if (entry.queue.waiting.size === 0) this.#round.push(entry.queue);
+    if (entry.queue.waiting.size === 0) this.#round.join(entry.queue);
     const pushed = entry.queue.waiting.push(entry);
     assert(pushed, 'a tenant waits with more requests than it may have open');
     this.#waiting++;
+    this.#waitingTokens += entry.tokens;
     account.waiting++;
+    account.waitingTokens += entry.tokens;
     this.#pump();
-    if (entry.phase === 'waiting') this.#boundWait(entry);
+    if (entry.phase === 'waiting') this.#boundWait(entry, waitedMs);
     return new TicketHandle(this, entry);
   }
 
@@ -173,12 +187,17 @@ export class WaitingRoom {
     if (this.#waiting >= this.#waitingMax) throw noCapacity();
   }
 
-  #newEntry(account: TenantAccount, tokens: number, turn: Turn): Entry {
+  #queueOf(account: TenantAccount): TenantQueue {
     let queue = this.#queues.get(account);
     if (queue === undefined) {
-      queue = { account, waiting: new BoundedQueue<Entry>(TENANT_OPEN_BOUND) };
+      queue = { account, waiting: new BoundedQueue<Entry>(TENANT_OPEN_BOUND), running: 0, heldTokens: 0, pass: 0 };
       this.#queues.set(account, queue);
     }
+    return queue;
+  }
+
+  #newEntry(account: TenantAccount, tokens: number, turn: Turn): Entry {
+    const queue = this.#queueOf(account);
     return { account, queue, tokens: this.#wholePages(tokens), turn, phase: 'waiting', overtaken: 0, timer: null };
   }
 
@@ -189,8 +208,8 @@ export class WaitingRoom {
     return poolTokens === null ? rounded : Math.min(rounded, Math.floor(poolTokens / pageTokens) * pageTokens);
   }
 
-  #boundWait(entry: Entry): void {
-    entry.timer = this.#clock.after(this.#waitMsMax, () => {
+  #boundWait(entry: Entry, waitedMs: number): void {
+    entry.timer = this.#clock.after(this.#waitMsMax - waitedMs, () => {
       entry.timer = null;
       this.#leave(entry);
       entry.turn.refused(noCapacity());
@@ -200,11 +219,25 @@ export class WaitingRoom {
 
   /** Refuses everything that waits, for closing. */
   refuseAll(error: () => CodedError): void {
+    for (const entry of this.#leaveAll()) entry.turn.refused(error());
+  }
+
+  /** Sends everything that waits away, to where else it can be served; what can't be is refused. */
+  evict(error: () => CodedError): void {
+    for (const entry of this.#leaveAll()) {
+      if (entry.turn.displaced === undefined) entry.turn.refused(error());
+      else entry.turn.displaced();
+    }
+  }
+
+  /** In the order in which tenants stand in the round, and each tenant's own. */
+  #leaveAll(): Entry[] {
+    const left: Entry[] = [];
     for (;;) {
-      const entry = this.#round[0]?.waiting.peek();
-      if (entry === undefined) return;
+      const entry = this.#round.first?.waiting.peek();
+      if (entry === undefined) return left;
       this.#leave(entry);
-      entry.turn.refused(error());
+      left.push(entry);
     }
   }
 
@@ -233,8 +266,8 @@ export class WaitingRoom {
       const entry = queue.waiting.peek();
       assert(entry !== undefined, 'a tenant without waiting requests stands in the round');
       // At its own ceiling a tenant waits for itself; that is nobody's overtaking.
-      if (!this.#withinCeiling(entry, size)) continue;
-      if (this.#fits(entry, size)) {
+      if (!this.#withinCeiling(queue, entry.tokens, size)) continue;
+      if (this.#fits(entry.tokens, size)) {
         for (const each of passed) each.overtaken++;
         this.#grant(entry);
         return true;
@@ -245,30 +278,26 @@ export class WaitingRoom {
     return false;
   }
 
-  #fits(entry: Entry, size: RoomSize): boolean {
-    return size.poolTokens === null || entry.tokens === 0 || this.#heldTokens + entry.tokens <= size.poolTokens;
+  #fits(tokens: number, size: RoomSize): boolean {
+    return size.poolTokens === null || tokens === 0 || this.#heldTokens + tokens <= size.poolTokens;
   }
 
-  #withinCeiling(entry: Entry, size: RoomSize): boolean {
+  #withinCeiling({ running, heldTokens }: TenantQueue, tokens: number, size: RoomSize): boolean {
     if (this.#tenants < 2) return true;
-    const { account } = entry;
-    if (account.running > 0 && account.running >= size.runningMax - 1) return false;
-    const held = account.leasedTokens + account.drainingTokens;
-    if (size.poolTokens === null || entry.tokens === 0 || held === 0) return true;
-    return held + entry.tokens <= Math.max(size.poolTokens - size.requestTokensMax, size.poolTokens / 2);
+    if (running > 0 && running >= size.runningMax - 1) return false;
+    if (size.poolTokens === null || tokens === 0 || heldTokens === 0) return true;
+    return heldTokens + tokens <= Math.max(size.poolTokens - size.requestTokensMax, size.poolTokens / 2);
   }
 
   #grant(entry: Entry): void {
     const { account } = entry;
     this.#leave(entry);
-    // Served: to the back of the round, if more of it waits.
-    if (entry.queue.waiting.size > 0) {
-      this.#round = this.#round.filter((each) => each !== entry.queue);
-      this.#round.push(entry.queue);
-    }
+    this.#round.served(entry.queue, entry.queue.waiting.size > 0);
     entry.phase = 'leased';
     account.running++;
     account.leasedTokens += entry.tokens;
+    entry.queue.running++;
+    entry.queue.heldTokens += entry.tokens;
     this.#running++;
     this.#heldTokens += entry.tokens;
     entry.turn.granted(new TicketHandle(this, entry));
@@ -282,9 +311,11 @@ export class WaitingRoom {
     entry.timer = null;
     const removed = entry.queue.waiting.remove(entry);
     assert(removed, 'a waiting request stands in the queue of its tenant');
-    if (entry.queue.waiting.size === 0) this.#round = this.#round.filter((each) => each !== entry.queue);
+    if (entry.queue.waiting.size === 0) this.#round.leave(entry.queue);
     entry.account.waiting--;
+    entry.account.waitingTokens -= entry.tokens;
     this.#waiting--;
+    this.#waitingTokens -= entry.tokens;
     assert(this.#waiting >= 0 && entry.account.waiting >= 0, 'fewer requests wait than none');
   }
 
@@ -302,8 +333,9 @@ export class WaitingRoom {
     entry.account.running--;
     entry.account.leasedTokens -= entry.tokens;
     entry.account.drainingTokens += entry.tokens;
+    entry.queue.running--;
     this.#running--;
-    assert(this.#running >= 0 && entry.account.running >= 0, 'fewer requests run than none');
+    assert(this.#running >= 0 && entry.queue.running >= 0, 'fewer requests run than none');
     this.#pump();
   }
 
@@ -312,8 +344,21 @@ export class WaitingRoom {
     assert(entry.phase === 'draining', 'a request is released once, after its end');
     entry.phase = 'over';
     entry.account.drainingTokens -= entry.tokens;
+    entry.queue.heldTokens -= entry.tokens;
     this.#heldTokens -= entry.tokens;
-    assert(this.#heldTokens >= 0 && entry.account.drainingTokens >= 0, 'fewer tokens are held than none');
+    assert(this.#heldTokens >= 0 && entry.queue.heldTokens >= 0, 'fewer tokens are held than none');
+    this.#pump();
+  }
+
+  /** For the ticket. */
+  shrinkEntry(entry: Entry, tokens: number): void {
+    const fewer = entry.tokens - this.#wholePages(tokens);
+    if (entry.phase !== 'leased' || fewer <= 0) return;
+    entry.tokens -= fewer;
+    entry.account.leasedTokens -= fewer;
+    entry.queue.heldTokens -= fewer;
+    this.#heldTokens -= fewer;
+    assert(entry.account.leasedTokens >= 0 && entry.queue.heldTokens >= 0, 'fewer tokens are held than none');
     this.#pump();
   }
 }
@@ -339,6 +384,10 @@ class TicketHandle implements Ticket {
 
   cancel(): void {
     this.#room.cancelEntry(this.#entry);
+  }
+
+  shrink(tokens: number): void {
+    this.#room.shrinkEntry(this.#entry, tokens);
   }
 
   ended(): void {

@@ -1,12 +1,10 @@
-import type { Clock } from '../base/clock.js';
-import { CodedError } from '../base/errors.js';
-import type { Marker } from '../markers/marker.js';
-import type { Upstream } from '../upstream/upstream.js';
-import { RETRY_AFTER_S } from './bounds.js';
+import type { Clock, Timer } from '../base/clock.js';
+import type { Prompt, Upstream } from '../upstream/upstream.js';
+import { PATROL_EVERY_MS, PATROL_PROMPT_TOKENS } from './bounds.js';
 import { backFinding, type FindingSink, outFinding } from './findings.js';
-import { LiveMarkers } from './live-markers.js';
+import type { LiveMarkers } from './live-markers.js';
 import { Rotation } from './rotation.js';
-import type { SafetyMetrics } from './safety-metrics.js';
+import type { EngineSafety } from './safety-metrics.js';
 import { Sentinels } from './sentinel.js';
 import type { WaitingRoom } from './waiting.js';
 
@@ -15,11 +13,13 @@ export interface WatchOptions {
   readonly upstream: Upstream;
   readonly room: WaitingRoom;
   readonly findings: FindingSink;
-  readonly metrics: SafetyMetrics;
-  /** Live markers of tenants; the owner of each is a tenant's name. */
-  readonly markers: readonly Marker[];
+  readonly metrics: EngineSafety;
+  /** Of all engines together: what one engine was told may turn up at another that shares a cache with it. */
+  readonly markers: LiveMarkers;
   /** Off: suspicion ends its own request and nothing else happens. */
   readonly sentinels: boolean;
+  /** Between sentinels that nobody's suspicion asked for, while there is traffic; 0: none. @default PATROL_EVERY_MS */
+  readonly sentinelEveryMs?: number;
   /** The engine has left rotation: everything that runs on it or waits for it is to end. */
   readonly onOut: () => void;
 }
@@ -28,14 +28,20 @@ export interface WatchOptions {
 export class Watch {
   readonly markers: LiveMarkers;
   readonly rotation: Rotation;
+  readonly #clock: Clock;
   readonly #sentinels: Sentinels;
   readonly #sends: boolean;
+  readonly #patrolMs: number;
+  #patrol: Timer | null = null;
+  #isClosed = false;
 
   constructor(options: WatchOptions) {
-    const { clock, findings, metrics } = options;
+    const { clock, findings, metrics, markers } = options;
+    this.#clock = clock;
     this.#sends = options.sentinels;
-    this.markers = new LiveMarkers(options.markers);
-    this.#sentinels = new Sentinels({ ...options, markers: this.markers });
+    this.#patrolMs = options.sentinels ? (options.sentinelEveryMs ?? PATROL_EVERY_MS) : 0;
+    this.markers = markers;
+    this.#sentinels = new Sentinels(options);
     this.rotation = new Rotation({
       clock,
       sentinel: (promptTokens) => this.#sentinels.send(promptTokens),
@@ -56,20 +62,32 @@ export class Watch {
     if (this.#sends) this.rotation.suspect(promptTokens);
   }
 
+  /**
+   * The connection of one request failed before an answer began. A short sentinel shows whether the engine does that to everybody:
+   * what one tenant's prompts do to their own connections takes no engine from another.
+   */
+  suspectTransport(): void {
+    this.suspect(1);
+  }
+
   prove(promptTokens: number): void {
     if (this.#sends) this.rotation.prove(promptTokens);
   }
 
+  /** A tenant's request goes to the engine. Sentinels go the way that tenants' requests go, and only while some do. */
+  passes(kind: Prompt['kind']): void {
+    this.#sentinels.kind = kind;
+    if (this.#patrolMs === 0 || this.#patrol !== null || this.#isClosed) return;
+    this.#patrol = this.#clock.after(this.#patrolMs, () => {
+      this.#patrol = null;
+      this.rotation.patrol(PATROL_PROMPT_TOKENS);
+    });
+  }
+
   close(): void {
+    this.#isClosed = true;
+    this.#patrol?.cancel();
     this.rotation.close();
     this.#sentinels.close();
   }
-}
-
-export function engineOut(): CodedError {
-  return new CodedError(
-    'engine_unavailable',
-    'The engine is out of rotation until a self-test has passed; send the request again later.',
-    { retryAfterS: RETRY_AFTER_S },
-  );
 }

@@ -217,6 +217,11 @@ export class MarkerScanner {
     return this.#length;
   }
 
+  /** The last characters that have come: 29, or all of fewer. */
+  get tail(): string {
+    return this.#tail;
+  }
+
   /**
    * The hits that the chunk completes or makes longer. One that ends with the chunk may go on: it then comes again with the next
    * chunk, longer, at the same `textOffset` (`mergeHits` keeps the longest).

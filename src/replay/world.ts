@@ -21,7 +21,7 @@ import { PageWatch } from './page-watch.js';
 import { Prompts } from './prompts.js';
 
 /** Puts an engine behind the contract of all engines; the caller wires it, as it does for serving. */
-export type UpstreamMaker = (engine: EngineDoor, clock: Clock) => GatewayOptions['upstream'];
+export type UpstreamMaker = (engine: EngineDoor, clock: Clock) => GatewayOptions['upstreams'][number];
 
 export interface WorldOptions {
   /** Null: no fault; what a quiet engine answers. */
@@ -68,7 +68,7 @@ export class World {
     this.pages = new PageWatch(this.engine, this.calls);
     const door = watchedDoor(this.engine.coordinator, (request) => this.#callOf(request));
     this.gateway = new Gateway({
-      upstream: options.upstream(door, this.#clock),
+      upstreams: [options.upstream(door, this.#clock)],
       tenants: new TenantRegistry(
         TENANTS.map((name) => ({ name, keys: [{ sha256: keyDigest(this.#keys[name]) }] })),
         `salts of replay ${seed}`,

@@ -1,6 +1,6 @@
-import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
-import { assert } from '../base/assert.js';
+import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 import type { Clock, Timer } from '../base/clock.js';
+import { engineRequest } from './transport.js';
 
 /** What one call hears: `answered` at most once, then `data`, and `over` exactly once, after which nothing follows. */
 export interface EngineCallSink {
@@ -44,14 +44,10 @@ export class EngineCall {
     this.#options = options;
     this.#sink = sink;
     const { url, agent, headers, body } = options;
-    assert(url.protocol === 'http:', 'engines are reached over http');
-    this.#request = httpRequest({
+    this.#request = engineRequest(url, {
       agent,
-      host: url.hostname.replace(/^\[|\]$/g, ''),
-      port: url.port === '' ? 80 : Number(url.port),
-      path: url.pathname + url.search,
       method: 'POST',
-      headers: ['host', url.host, ...headers, 'content-length', String(Buffer.byteLength(body))],
+      headers: [...headers, 'content-length', String(Buffer.byteLength(body))],
     });
     this.#quietSinceMs = options.clock.nowMs();
     this.#timer = options.clock.after(options.firstByteMsMax, () => this.#onQuiet());

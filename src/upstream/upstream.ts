@@ -27,6 +27,16 @@ export interface UpstreamDescription {
   readonly runningMax: number;
   /** What a request may ask of it beyond plain text. @default none */
   readonly features?: ReadonlySet<UpstreamFeature>;
+  /**
+   * A name of the tokenizer and template that it counts with. Upstreams that say the same name count every prompt alike, so a prompt
+   * is counted once for all of them. @default its own
+   */
+  readonly counting?: string;
+  /**
+   * Whether the tokens said with each piece are exact. Where not, as where one event of a stream may hold several tokens, the usage
+   * at the end is what counts. @default true
+   */
+  readonly exactPieces?: boolean;
 }
 
 /**
@@ -80,8 +90,25 @@ export interface Capacity {
 }
 
 export type Prompt =
-  | { readonly kind: 'chat'; readonly messages: readonly { readonly role: string; readonly content: string }[] }
+  | {
+      readonly kind: 'chat';
+      readonly messages: readonly { readonly role: string; readonly content: string }[];
+      /** Only with features beyond text: what `messages`, which then hold the text alone, leave out. */
+      readonly rich?: RichChat;
+    }
   | { readonly kind: 'text'; readonly text: string };
+
+/** A chat in OpenAI's own fields, checked by the request policy: what an engine gets, and all that a template may write. */
+export interface RichChat {
+  /** Tool calls, their results, reasoning and parts of content included. As many as the prompt's `messages`. */
+  readonly messages: readonly Readonly<Record<string, unknown>>[];
+  /** Empty: none. They are in the request's `params` too, and templates write them into the prompt. */
+  readonly tools: readonly unknown[];
+  /** `tool_choice`, `parallel_tool_calls`, `reasoning_effort`, `response_format`, where given: a template may read them. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Whether a part is no text: only an engine can count such a prompt. */
+  readonly hasData: boolean;
+}
 
 export interface UpstreamRequest {
   /** What an engine may call the request: 32 hex digits, made for it alone, and known to no client. */
@@ -89,6 +116,8 @@ export interface UpstreamRequest {
   /** A span of our own, in the client's trace or a new one (W3C Trace Context); all that an engine gets of a client's headers. */
   readonly traceparent: string;
   readonly prompt: Prompt;
+  /** Tokens of the prompt as counted here, or the most that it can have: for spreading load over nodes. @default not known */
+  readonly promptTokens?: number;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly seed: number;
@@ -113,11 +142,37 @@ export interface UpstreamSink {
   started(counts: PromptCounts | null): void;
   /** Text as it comes; whole characters only. */
   text(piece: string, tokens: number): void;
+  /** All else that an answer may hold, in order with its text. Only where the request asked for what brings it. */
+  piece(piece: AnswerPiece, tokens: number): void;
   end(end: UpstreamEnd): void;
   released(): void;
 }
 
-export type FinishReason = 'stop' | 'length';
+/**
+ * `text`: text with the probabilities of its tokens. `tool-call`: a further piece of the call `index` (0 and up); its id and name come
+ * once, with its first piece, and are null after it. Everything in it is text of the engine's and goes through the guard of streams.
+ */
+export type AnswerPiece =
+  | { readonly kind: 'text'; readonly text: string; readonly logprobs: readonly TokenLogprob[] }
+  | { readonly kind: 'reasoning'; readonly text: string }
+  | { readonly kind: 'refusal'; readonly text: string }
+  | {
+      readonly kind: 'tool-call';
+      readonly index: number;
+      readonly id: string | null;
+      readonly name: string | null;
+      /** A piece of a JSON text. */
+      readonly arguments: string;
+    };
+
+/** One token of the answer with its natural-log probability (0 or less), and the likeliest at its place. */
+export interface TokenLogprob {
+  readonly token: string;
+  readonly logprob: number;
+  readonly top: readonly { readonly token: string; readonly logprob: number }[];
+}
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
 export type UpstreamEnd =
   | {
@@ -137,22 +192,27 @@ export type UpstreamEnd =
       readonly detail: string;
       /** The guard that stopped it, where one did. */
       readonly guard: GuardName | null;
+      /** No byte of an answer came: the connection was refused, cut, or quiet. An answer with an error status is none. @default false */
+      readonly isTransport?: boolean;
     };
 
 export interface PromptCounts {
-  /** Decode's count. */
-  readonly promptTokens: number;
+  /** Decode's count; null where it has not said it yet. The usage at the end always says it. */
+  readonly promptTokens: number | null;
   /** Prefill's own count; null where the upstream has no prefill to ask. */
   readonly prefillTokens: number | null;
 }
 
 export interface UpstreamUsage extends PromptCounts {
+  readonly promptTokens: number;
   readonly completionTokens: number;
   /** Of the prompt, tokens from the tenant's own prefix cache; null where the upstream does not say. */
   readonly cachedTokens: number | null;
 }
 
 export interface UpstreamRun {
+  /** The nodes that have the request, by the names of `Capacity.nodes`. @default not said */
+  readonly nodes?: readonly string[];
   /** Ends the request; `end` follows (kind `aborted` unless it was over already), then `released`. */
   abort(): void;
   /**

@@ -25,7 +25,16 @@ export {
   SSE_DONE,
   type Usage,
 } from './openai.js';
+export {
+  type AnswerRest,
+  type LogprobRow,
+  logprobsJson,
+  reasoningDelta,
+  refusalDelta,
+  type ToolCallRow,
+  toolCallDelta,
+} from './openai-pieces.js';
 export { SSE_EVENT_CHARACTERS_MAX, SseOverflow, SseReader } from './sse.js';
-export { type ListenAt, Listener, type ListenerOptions } from './listener.js';
+export { type ListenAt, Listener, type ListenerOptions, type ListenTls } from './listener.js';
 export { numberAsWritten } from './number-as-written.js';
 export { StopMatcher } from './stops.js';

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../base/clock.js';
 import { CodedError } from '../base/errors.js';
@@ -29,6 +30,8 @@ export interface ListenerOptions {
   /** Names and values in turn, on answers that node's parser makes necessary too. */
   readonly standingHeaders: readonly string[];
   readonly handle: (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean) => void;
+  /** The port speaks https. Throws where they are no pair. @default http */
+  readonly tls?: ListenTls;
   /** For tests; milliseconds. */
   readonly headMsMax?: number;
   readonly requestMsMax?: number;
@@ -36,10 +39,18 @@ export interface ListenerOptions {
   readonly connectionsMax?: number;
 }
 
+/** PEM: the certificate, those of the authorities between behind it, and its private key. */
+export interface ListenTls {
+  readonly cert: string;
+  readonly key: string;
+}
+
 export interface ListenAt {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  /** Not shared with other processes of a cluster. @default false */
+  readonly exclusive?: boolean;
 }
 
 /** The requests of one socket: the answer whose turn it is, so that an error never cuts into it, and who waits behind it. */
@@ -50,7 +61,7 @@ interface Turns {
 
 /** One HTTP/1.1 port: bounds on sockets and on slow heads and bodies, an answer to what does not parse, an end on time. */
 export class Listener {
-  readonly #server: Server;
+  readonly #server: Server | TlsServer;
   readonly #clock: Clock;
   readonly #standing: readonly string[];
   readonly #handle: ListenerOptions['handle'];
@@ -59,13 +70,15 @@ export class Listener {
   #connections = 0;
   /** Sockets without a request, idle longest first. */
   readonly #idle = new Set<Duplex>();
+  /** Connections over TLS before they are secured, by their peer's address and port. */
+  readonly #shaking = new Map<string, Socket>();
 
   constructor(options: ListenerOptions) {
     this.#clock = options.clock;
     this.#standing = options.standingHeaders;
     this.#handle = options.handle;
     const requestTimeout = options.requestMsMax ?? REQUEST_MS_MAX;
-    this.#server = createServer({
+    const common = {
       // These bound the receiving of a request, never its answer.
       headersTimeout: Math.min(options.headMsMax ?? HEAD_MS_MAX, requestTimeout),
       requestTimeout,
@@ -74,10 +87,20 @@ export class Listener {
       noDelay: true,
       // The host is checked by whoever handles the request, and refused there in our own words.
       requireHostHeader: false,
-    });
+    };
+    this.#server =
+      options.tls === undefined
+        ? createServer(common)
+        : createTlsServer({
+            ...common,
+            ...options.tls,
+            minVersion: 'TLSv1.2',
+            handshakeTimeout: common.headersTimeout,
+          });
     this.#connectionsMax = options.connectionsMax ?? CONNECTIONS_MAX;
     this.#server.maxConnections = this.#connectionsMax + CONNECTIONS_SPARE;
-    this.#server.on('connection', (socket) => this.#connected(socket));
+    this.#server.on('connection', (socket: Socket) => this.#connected(socket));
+    this.#server.on('secureConnection', (socket: Socket) => this.#secured(socket));
     // By default node drops the headers after the 2000th in silence, and a second `Authorization` among them would not be
     // seen. The size of a head (16 KiB) bounds their number.
     this.#server.maxHeadersCount = 0;
@@ -88,11 +111,21 @@ export class Listener {
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#clientError(error, socket));
   }
 
+  /** `http` or `https`. */
+  get scheme(): 'http' | 'https' {
+    return this.#server instanceof TlsServer ? 'https' : 'http';
+  }
+
+  /** Another certificate for connections from now on. Throws where they are no pair, and then the old one stays. */
+  replaceTls(tls: ListenTls): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext({ ...tls, minVersion: 'TLSv1.2' });
+  }
+
   /** Rejects with CodedError `usage` when the port is taken or may not be used. */
   listen(at: ListenAt): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(at, error)));
-      this.#server.listen(at.port, at.host, () => resolve(this.#server.address() as AddressInfo));
+      this.#server.listen({ ...at }, () => resolve(this.#server.address() as AddressInfo));
     });
   }
 
@@ -113,18 +146,31 @@ export class Listener {
   }
 
   /** Idle sockets cost an attacker nothing, not even a key: they must not keep out who has something to ask. */
-  #connected(socket: Duplex): void {
+  #connected(socket: Socket): void {
     this.#connections++;
     this.#idle.add(socket);
+    const peer = peerOf(socket);
+    if (this.scheme === 'https') this.#shaking.set(peer, socket);
     socket.once('close', () => {
       this.#connections--;
       this.#idle.delete(socket);
+      this.#shaking.delete(peer);
     });
     if (this.#connections <= this.#connectionsMax) return;
     const [longest] = this.#idle;
     if (longest === undefined || longest === socket) return;
     this.#idle.delete(longest);
     longest.destroy();
+  }
+
+  /** Requests come through the secured socket: from here on it is the one that is idle or not. */
+  #secured(socket: Socket): void {
+    const peer = peerOf(socket);
+    const below = this.#shaking.get(peer);
+    if (below !== undefined) this.#idle.delete(below);
+    this.#shaking.delete(peer);
+    this.#idle.add(socket);
+    socket.once('close', () => this.#idle.delete(socket));
   }
 
   /**
@@ -163,7 +209,9 @@ export class Listener {
   #clientError(error: NodeJS.ErrnoException, socket: Duplex): void {
     const answer = this.#turns.get(socket)?.answer;
     const answering = answer?.headersSent && !answer.writableFinished;
-    if (!socket.writable || socket.destroyed || answering || error.code === 'ECONNRESET') {
+    // What fails before it is secured has nobody to answer: a plain answer would be read as noise.
+    const isUnsecured = error.code?.startsWith('ERR_SSL_') === true || error.code === 'ERR_TLS_HANDSHAKE_TIMEOUT';
+    if (!socket.writable || socket.destroyed || answering || isUnsecured || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
@@ -175,6 +223,10 @@ export class Listener {
     socket.once('end', () => socket.destroy()).once('close', () => timer.cancel());
     socket.on('error', () => socket.destroy());
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function parserStatus(code: string | undefined): number {

@@ -2,6 +2,8 @@
  * The shapes of OpenAI's API that are answered here, written as strings: a chunk is one concatenation around one
  * JSON.stringify of its text, which is what a stream of a thousand tokens can afford.
  */
+import { type AnswerRest, logprobsJson, messageJson } from './openai-pieces.js';
+
 export type Route = 'chat' | 'completions';
 
 export interface Usage {
@@ -43,13 +45,20 @@ function headJson(head: AnswerHead, chatObject: string): string {
   return `"id":${JSON.stringify(head.id)},"object":"${object}","created":${head.createdS},"model":${JSON.stringify(head.model)}`;
 }
 
+const NO_REST: AnswerRest = { reasoning: '', refusal: '', toolCalls: [], logprobs: null };
+
 /** A whole answer. `extra` holds further top-level fields, already JSON and beginning with a comma, or nothing. */
-export function answerJson(head: AnswerHead, text: string, finishReason: string, usage: Usage, extra = ''): string {
-  const content = JSON.stringify(text);
-  const choice =
-    head.route === 'chat'
-      ? `{"index":0,"message":{"role":"assistant","content":${content},"refusal":null},"logprobs":null,"finish_reason":"${finishReason}"}`
-      : `{"index":0,"text":${content},"logprobs":null,"finish_reason":"${finishReason}"}`;
+export function answerJson(
+  head: AnswerHead,
+  text: string,
+  finishReason: string,
+  usage: Usage,
+  extra = '',
+  rest: AnswerRest = NO_REST,
+): string {
+  const inner = head.route === 'chat' ? `"message":${messageJson(text, rest)}` : `"text":${JSON.stringify(text)}`;
+  const logprobs = logprobsJson(head.route === 'chat', rest.logprobs, 0);
+  const choice = `{"index":0,${inner},"logprobs":${logprobs},"finish_reason":"${finishReason}"}`;
   return `{${headJson(head, 'chat.completion')},"choices":[${choice}],"usage":${usageJson(usage)}${extra}}`;
 }
 
@@ -78,6 +87,18 @@ export class ChunkWriter {
     return this.#chat
       ? `${this.#prefix}{"index":0,"delta":{"content":${content}},"logprobs":null,"finish_reason":null}${this.#suffix}`
       : `${this.#prefix}{"index":0,"text":${content},"logprobs":null,"finish_reason":null}${this.#suffix}`;
+  }
+
+  /** Text with the probabilities of its tokens, already JSON. */
+  textWith(text: string, logprobs: string): string {
+    const content = JSON.stringify(text);
+    const inner = this.#chat ? `"delta":{"content":${content}}` : `"text":${content}`;
+    return `${this.#prefix}{"index":0,${inner},"logprobs":${logprobs},"finish_reason":null}${this.#suffix}`;
+  }
+
+  /** Anything else that a chat's delta may hold, already JSON. */
+  delta(json: string): string {
+    return `${this.#prefix}{"index":0,"delta":${json},"logprobs":null,"finish_reason":null}${this.#suffix}`;
   }
 
   finish(finishReason: string): string {

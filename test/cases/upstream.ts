@@ -82,6 +82,10 @@ class Recorder implements UpstreamSink {
     this.onText?.();
   }
 
+  piece(): void {
+    this.events.push('piece');
+  }
+
   end(end: UpstreamEnd): void {
     this.events.push('end');
     this.ending = end;

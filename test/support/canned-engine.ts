@@ -3,6 +3,7 @@
  * whatever speaks to one. Each answer repeats one word `max_tokens` times; the counts are those it is told to give.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { SystemClock } from '../../src/base/clock.js';
 import type { AddressInfo, Socket } from 'node:net';
 
@@ -19,6 +20,8 @@ export interface CannedOptions {
   readonly instead?: (request: CannedRequest, response: ServerResponse) => boolean;
   /** Milliseconds between two pieces of a stream; 0: as fast as the event loop turns. @default 0 */
   readonly gapMs?: number;
+  /** PEM; the engine then speaks https. */
+  readonly tls?: { readonly cert: string; readonly key: string };
 }
 
 const clock = new SystemClock();
@@ -35,7 +38,8 @@ export class CannedEngine {
 
   constructor(options: CannedOptions) {
     this.#options = options;
-    this.#server = createServer((request, response) => this.#receive(request, response));
+    const receive = (request: IncomingMessage, response: ServerResponse): void => this.#receive(request, response);
+    this.#server = options.tls === undefined ? createServer(receive) : createTlsServer(options.tls, receive);
     this.#server.on('connection', (socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
@@ -55,7 +59,8 @@ export class CannedEngine {
   listen(): Promise<string> {
     return new Promise((resolve) => {
       this.#server.listen(0, '127.0.0.1', () => {
-        resolve(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`);
+        const scheme = this.#options.tls === undefined ? 'http' : 'https';
+        resolve(`${scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}`);
       });
     });
   }

@@ -5,6 +5,7 @@ import type { GatewayFinding } from '../../src/gateway/findings.js';
 import { Gateway, type GatewayOptions } from '../../src/gateway/server.js';
 import { keyDigest, TenantRegistry } from '../../src/gateway/tenants.js';
 import { EmbeddedUpstream } from '../../src/upstream/embedded/adapter.js';
+import type { Upstream } from '../../src/upstream/upstream.js';
 import { byteCodec } from './byte-codec.js';
 import { EchoEngine, type EchoOptions } from './echo-engine.js';
 
@@ -34,7 +35,11 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
 }
 
-export type HarnessOptions = Partial<GatewayOptions> & { readonly engine?: Partial<EchoOptions> };
+export type HarnessOptions = Partial<GatewayOptions> & {
+  readonly engine?: Partial<EchoOptions>;
+  /** The one upstream, instead of the engine that echoes. */
+  readonly upstream?: Upstream;
+};
 
 export function testTenants(): TenantRegistry {
   return new TenantRegistry(
@@ -51,12 +56,12 @@ export function testTenants(): TenantRegistry {
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
   const clock = new SystemClock();
-  const { engine: engineOptions, ...rest } = options;
+  const { engine: engineOptions, upstream: other, ...rest } = options;
   const engine = new EchoEngine({ clock, ...engineOptions });
   const upstream = new EmbeddedUpstream({ engine, codec: byteCodec, clock, selfTestTenant: 255 });
   const findings: GatewayFinding[] = [];
   const gateway = new Gateway({
-    upstream,
+    upstreams: [other ?? upstream],
     tenants: testTenants(),
     clock,
     findings: { raise: (finding) => findings.push(finding) },

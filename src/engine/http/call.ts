@@ -20,6 +20,8 @@ export interface EngineCall {
   readonly ignoreEos: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Every chunk of a stream carries the usage so far. */
+  readonly usageInChunks: boolean;
   /** Null: none was given. */
   readonly room: bigint | null;
   /** Prompts share cached prefixes only under one salt; empty: none was given. */
@@ -76,6 +78,7 @@ export function readCall(route: CallRoute, body: Fields, raw: Buffer, context: n
     ignoreEos: booleanField(sampling, 'ignore_eos'),
     stream: booleanField(body, 'stream'),
     includeUsage: booleanField(objectField(body, 'stream_options'), 'include_usage'),
+    usageInChunks: booleanField(objectField(body, 'stream_options'), 'continuous_usage_stats'),
     room,
     salt: saltOf(body),
   };

@@ -42,7 +42,7 @@ function metaInfo(state: AnswerState, finish: unknown): Record<string, unknown> 
     reasoning_tokens: 0,
     completion_tokens: state.ids.length,
     cached_tokens: state.cachedTokens,
-    cached_tokens_details: null,
+    cached_tokens_details: state.cachedTokens > 0 ? { device: state.cachedTokens, host: 0 } : null,
     dp_rank: null,
     ...ended,
   };
@@ -91,8 +91,9 @@ const frame = (value: unknown): string => errorFrame(JSON.stringify(value));
 
 function chunk(state: AnswerState, content: Record<string, unknown>, finish: Finish | null): string {
   const choices = [{ index: 0, ...content, ...ending(finish) }];
-  const isChat = state.call.route === 'chat';
-  return frame({ ...head(state, 'chat.completion.chunk'), choices, ...(isChat ? {} : { usage: null }) });
+  const { route, usageInChunks } = state.call;
+  const said = usageInChunks ? { usage: usage(state) } : route === 'chat' ? {} : { usage: null };
+  return frame({ ...head(state, 'chat.completion.chunk'), choices, ...said });
 }
 
 /** What comes before the first text of a stream. */

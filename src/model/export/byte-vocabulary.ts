@@ -1,4 +1,5 @@
 /** The lab model's tokenizer in the words of other engines: GPT-2's alphabet for bytes, three specials, a chat template. */
+import { byteCharacters } from '../../tokenizer/byte-alphabet.js';
 import { TOKEN_BOS, TOKEN_EOS, TOKEN_PAD, VOCAB_SIZE } from '../../tokenizer/bytes.js';
 
 export const SPECIAL_TOKENS: Readonly<Record<'bos' | 'eos' | 'pad', { readonly id: number; readonly text: string }>> = {
@@ -6,17 +7,6 @@ export const SPECIAL_TOKENS: Readonly<Record<'bos' | 'eos' | 'pad', { readonly i
   eos: { id: TOKEN_EOS, text: '</s>' },
   pad: { id: TOKEN_PAD, text: '<pad>' },
 };
-
-/** Bytes that GPT-2's alphabet shows as themselves: what Latin-1 prints, but for the space and the soft hyphen. */
-function showsAsItself(byte: number): boolean {
-  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xff && byte !== 0xad);
-}
-
-/** The character of each byte: itself, or the next free one from U+0100 on. */
-export function byteCharacters(): string[] {
-  let free = 0x100;
-  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(showsAsItself(byte) ? byte : free++));
-}
 
 /** The text of each token, by id. */
 export function vocabulary(): string[] {

@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { encode, renderChat } from '../../tokenizer/bytes.js';
 import type { ModelConfig, ModelWeights } from '../config.js';
 import { LAB_CONFIG, loadLabWeights } from '../lab-weights.js';
+import { PromptCounter } from '../../tokenizer/prompt-counter.js';
 import { CHAT_TEMPLATE } from './byte-vocabulary.js';
 import { bits, contents, floats, MODELS } from './fixture.test.help.js';
 import { huggingFaceFiles } from './hugging-face.js';
@@ -191,4 +192,18 @@ test('the template is of lines and ends with the beginning of the answer, as the
     { role: 'user', content: 'hi\nthere' },
   ];
   assert.equal(messages.map(({ role, content }) => `${role}: ${content}\n`).join('') + end, renderChat(messages));
+});
+
+test('prompts of the lab model are counted by its files as its engine counts them', async () => {
+  const [tokenizer, config] = [lab.text('tokenizer.json'), lab.text('tokenizer_config.json')];
+  const templates = { plain: CHAT_TEMPLATE, withTools: null };
+  const counter = new PromptCounter({ tokenizer, config, templates });
+  const messages = [
+    { role: 'system', content: 'be brief' },
+    { role: 'user', content: 'what is </s> and <pad>, é, 世界, \u{18dc9}?' },
+  ];
+  assert.equal(await counter.exact({ kind: 'chat', messages }), encode(renderChat(messages)).length);
+  const text = 'KVC-<s>é'.repeat(1_000);
+  assert.equal(await counter.exact({ kind: 'text', text }), encode(text).length);
+  assert.deepEqual(counter.bounds({ kind: 'text', text }), { kind: 'bounds', least: 9_000, most: 9_000 });
 });

@@ -14,6 +14,11 @@ const CONTROL_FACTOR = 5;
 /** Requests of the burden beside each small one. */
 const BESIDE = 4;
 const SMALL_TOKENS = 4;
+/** Beside answers that grow it asks for more, so that it is still there when they have filled what they share with it. */
+const SMALL_TOKENS_LASTING = 128;
+/** Of the context, for each prompt whose answer grows; three of them leave little of a pool that holds one context. */
+const GROWING_SHARE = 0.3;
+const GROWING_BESIDE = 3;
 const ORDINARY_TOKENS = 256;
 const ORDINARY_ANSWER_TOKENS = 16;
 const ABANDONED_TOKENS_MAX = 2048;
@@ -100,11 +105,13 @@ function overTokens(lab: Lab, i: number): number {
 function burdenTokens(lab: Lab, name: BurdenName): number {
   if (name === 'refused') return overTokens(lab, OVER.length - 1);
   if (name === 'abandoned') return Math.min(ABANDONED_TOKENS_MAX, Math.floor(contextOf(lab) * 0.8));
+  if (name === 'growing') return Math.floor(contextOf(lab) * GROWING_SHARE);
   return Math.min(ORDINARY_TOKENS, Math.floor(contextOf(lab) / 4));
 }
 
 function besideOf(lab: Lab, name: BurdenName): number {
-  const places = Math.min(BESIDE, lab.options.budget.limits.together - 1);
+  const wanted = name === 'growing' ? GROWING_BESIDE : BESIDE;
+  const places = Math.min(wanted, lab.options.budget.limits.together - 1);
   if (name !== 'refused') return places;
   return Math.max(1, Math.min(places, Math.floor(OVER_TOKENS_MAX / (TRIALS * overTokens(lab, 0)))));
 }
@@ -244,7 +251,7 @@ class Arm {
     const answer = await lab.ask({
       tenant: this.#small,
       prompt: `Notes.${stated(needle)}${asked(needle)}`,
-      maxTokens: SMALL_TOKENS,
+      maxTokens: this.name === 'growing' && lab.knowledge.streams ? SMALL_TOKENS_LASTING : SMALL_TOKENS,
       stream: lab.knowledge.streams,
       deadlineMs: this.#deadlineMs,
       returns429: true,

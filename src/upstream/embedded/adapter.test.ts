@@ -48,6 +48,7 @@ function start(overrides: Partial<UpstreamRequest>, options: Partial<EchoOptions
     {
       started() {},
       text: (piece, tokens) => heard.pieces.push([piece, tokens]),
+      piece: () => assert.fail('an engine of bytes sends nothing but text'),
       end: (end) => heard.ends.push(end),
       released: () => heard.released++,
     },

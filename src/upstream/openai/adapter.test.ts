@@ -75,6 +75,7 @@ function ask(upstream: OpenAiUpstream, overrides: Partial<UpstreamRequest> = {})
         tokens += count;
         run.acknowledge(tokens);
       },
+      piece: () => assert.fail('a piece that is no plain text'),
       end: (end) => {
         assert.equal(ended, null, 'one end');
         ended = end;
@@ -173,7 +174,7 @@ describe('the adapter of OpenAI-compatible endpoints', () => {
       false,
       json('{"choices":[{"message":{"tool_calls":[{}]},"finish_reason":"stop"}]}'),
       'engine_failed',
-      /something else than text/,
+      /a tool call that was not asked for/,
     ],
     ['no JSON', false, json('<html>secret words</html>'), 'engine_failed', /not JSON \(25 characters\)/],
     [
@@ -244,6 +245,7 @@ describe('the adapter of OpenAI-compatible endpoints', () => {
             pieces++;
             if (pieces === 65) new SystemClock().after(50, () => run.abort());
           },
+          piece() {},
           end() {},
           released: resolve,
         },
