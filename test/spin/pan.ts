@@ -89,7 +89,7 @@ export function buildPan(
 
 function runPan(folder: string, isLive: boolean): PanRun {
   // `times` writes the CPU time of the shell's children in its second line.
-  const script = `./pan -m4000000 -w22 ${isLive ? '-a' : ''} > said.txt 2>&1; times`;
+  const script = `./pan -m4000000 -w24 ${isLive ? '-a' : ''} > said.txt 2>&1; times`;
   const ran = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8', timeout: RUN_TIMEOUT_MS });
   const said = readFileSync(join(folder, 'said.txt'), 'utf8');
   const errors = Number(/errors: (\d+)/.exec(said)?.[1] ?? Number.NaN);
