@@ -6,9 +6,11 @@ export interface Heard {
   readonly end: UpstreamEnd;
   readonly text: string;
   readonly startedWith: readonly (number | null)[];
+  /** Pieces that were no plain text. */
+  readonly pieces: number;
 }
 
-const TRACEPARENT = `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`;
+export const TRACEPARENT: string = `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`;
 
 /** `onRun` gets the run as soon as it is there, `onEnd` hears the end before the release. */
 export function ask(
@@ -33,6 +35,7 @@ export function ask(
     let text = '';
     let ended: UpstreamEnd | null = null;
     let tokens = 0;
+    let pieces = 0;
     const startedWith: (number | null)[] = [];
     const run = upstream.start(request, {
       started: (counts) => startedWith.push(counts?.promptTokens ?? null),
@@ -42,6 +45,7 @@ export function ask(
         run.acknowledge(tokens);
       },
       piece: (_, count) => {
+        pieces++;
         tokens += count;
         run.acknowledge(tokens);
       },
@@ -50,7 +54,7 @@ export function ask(
         ended = end;
         onEnd?.();
       },
-      released: () => resolve({ end: ended!, text, startedWith }),
+      released: () => resolve({ end: ended!, text, startedWith, pieces }),
     });
     onRun?.(run);
   });

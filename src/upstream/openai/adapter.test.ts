@@ -8,8 +8,9 @@ import { after, describe, test } from 'node:test';
 import { SystemClock } from '../../base/clock.js';
 import { countTokens, renderChat } from '../../tokenizer/bytes.js';
 import { runUpstreamCases } from '../../../test/cases/upstream.js';
+import { ask as askUpstream, type Heard, TRACEPARENT } from '../../../test/support/ask-upstream.js';
 import { CannedEngine, type CannedRequest } from '../../../test/support/canned-engine.js';
-import type { Prompt, UpstreamEnd, UpstreamRequest } from '../upstream.js';
+import type { Prompt, UpstreamRequest } from '../upstream.js';
 import { OpenAiUpstream } from './adapter.js';
 
 type Message = { role: string; content: string };
@@ -17,7 +18,6 @@ type Instead = (request: CannedRequest, response: ServerResponse) => boolean;
 
 const rendered = (prompt: Prompt): string => (prompt.kind === 'text' ? prompt.text : renderChat(prompt.messages));
 const engines: CannedEngine[] = [];
-const TRACEPARENT = `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`;
 
 async function canned(instead?: Instead, times: { firstByteMsMax?: number; idleMsMax?: number } = {}) {
   const engine = new CannedEngine({
@@ -44,45 +44,11 @@ after(() => Promise.all(engines.map((engine) => engine.close())));
 
 runUpstreamCases('the adapter of OpenAI-compatible endpoints', { make: async () => (await canned()).upstream });
 
-interface Heard {
-  readonly end: UpstreamEnd;
-  readonly text: string;
-  readonly startedWith: (number | null)[];
-}
-
-function ask(upstream: OpenAiUpstream, overrides: Partial<UpstreamRequest> = {}): Promise<Heard> {
-  const request: UpstreamRequest = {
-    id: 'a'.repeat(32),
-    traceparent: TRACEPARENT,
-    prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hello' }] },
-    maxTokens: 3,
-    temperature: 0,
-    seed: 7,
-    tenant: 1,
-    salt: 'aa',
-    engineFields: {},
-    ...overrides,
-  };
-  return new Promise((resolve) => {
-    let text = '';
-    let ended: UpstreamEnd | null = null;
-    let tokens = 0;
-    const startedWith: (number | null)[] = [];
-    const run = upstream.start(request, {
-      started: (counts) => startedWith.push(counts?.promptTokens ?? null),
-      text: (piece, count) => {
-        text += piece;
-        tokens += count;
-        run.acknowledge(tokens);
-      },
-      piece: () => assert.fail('a piece that is no plain text'),
-      end: (end) => {
-        assert.equal(ended, null, 'one end');
-        ended = end;
-      },
-      released: () => resolve({ end: ended!, text, startedWith }),
-    });
-  });
+/** Nothing but plain text comes of what is asked here. */
+async function ask(upstream: OpenAiUpstream, overrides: Partial<UpstreamRequest> = {}): Promise<Heard> {
+  const heard = await askUpstream(upstream, overrides);
+  assert.equal(heard.pieces, 0);
+  return heard;
 }
 
 describe('the adapter of OpenAI-compatible endpoints', () => {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Agent } from 'node:http';
 import { assert } from '../../base/assert.js';
 import type { Clock } from '../../base/clock.js';
@@ -15,6 +14,7 @@ import type {
   UpstreamSink,
 } from '../upstream.js';
 import type { EngineCallOptions } from '../engine-call.js';
+import { selfTestOf } from '../self-test.js';
 import { type EngineTls, engineAgent } from '../transport.js';
 import { answerBytesMax, openAiBody, wantedOf } from './request.js';
 import { type ErrorReader, OpenAiRun } from './run.js';
@@ -133,35 +133,7 @@ export class OpenAiUpstream implements Upstream {
   }
 
   selfTest(signal: AbortSignal): Promise<string | null> {
-    const request: UpstreamRequest = {
-      id: freshId(),
-      traceparent: `00-${freshId()}-${freshId().slice(16)}-00`,
-      prompt: { kind: 'text', text: 'ping' },
-      maxTokens: 1,
-      temperature: 0,
-      seed: 0,
-      tenant: 1,
-      salt: '',
-      engineFields: {},
-      streamed: false,
-    };
-    return new Promise((resolve) => {
-      if (signal.aborted) return resolve('the engine did not answer in time');
-      const run = this.start(request, {
-        started() {},
-        text() {},
-        piece() {},
-        end: (end) => {
-          signal.removeEventListener('abort', onAbort);
-          if (end.kind === 'finished')
-            resolve(end.usage.completionTokens === 1 ? null : 'the engine did not count one token');
-          else resolve(end.kind === 'failed' ? end.detail : 'the engine did not answer in time');
-        },
-        released() {},
-      });
-      const onAbort = (): void => run.abort();
-      signal.addEventListener('abort', onAbort, { once: true });
-    });
+    return selfTestOf(this, signal);
   }
 
   close(): Promise<void> {
@@ -184,9 +156,4 @@ export class OpenAiUpstream implements Upstream {
       bytesMax: answerBytesMax(request.maxTokens, streamed),
     };
   }
-}
-
-/** 32 hex digits. */
-function freshId(): string {
-  return randomUUID().replaceAll('-', '');
 }
