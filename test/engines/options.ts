@@ -26,7 +26,7 @@ export function HELP(scenarios: readonly Scenario[]): string {
     ...scenarios.map(({ name, engines, title }) => `  ${name.padEnd(width)}  ${engines}: ${title}`),
     '',
     '  --side direct|through   one side alone: the engine as it is, or Cofferdam in front (both)',
-    '  --folder DIR            engines, models and logs ($COFFERDAM_ENGINES, else a folder of the cache); some 20 GB for all',
+    '  --folder DIR            engines, models and logs ($COFFERDAM_ENGINES, else a folder of the cache); some 12 GB for all',
     '  --seed N                where chance begins (9000)',
     '  --output table|json     (table)',
     '',
